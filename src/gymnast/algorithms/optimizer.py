@@ -1,0 +1,112 @@
+"""Adam and RMSprop on one flat tensor.
+
+Constructing any `torch.optim` optimizer imports torch's compiler (1.2 s on a laptop, 5 s on a GPU machine);
+these few lines call the same fused kernel and are tested equal to torch's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from gymnast.config.algorithms import OptimizerConfig
+from gymnast.policies.flat import FlatParameters
+
+
+class Optimizer(Protocol):
+    """What the update needs."""
+
+    def step(self, learning_rate: float) -> None:
+        """Move the parameters against their gradients."""
+
+    def reset(self) -> None:
+        """Forget all moments."""
+
+    def state(self) -> dict[str, Any]:
+        """Tensors for the checkpoint."""
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore bit-equal."""
+
+
+class Adam:
+    """Kingma & Ba 2015, as torch.optim.Adam(fused=True)."""
+
+    def __init__(self, flat: FlatParameters, config: OptimizerConfig) -> None:
+        self._flat, self._config = flat, config
+        self._mean = torch.zeros_like(flat.values)
+        self._square = torch.zeros_like(flat.values)
+        self._step = torch.zeros((), device=flat.values.device)
+        self._rate = torch.zeros((), device=flat.values.device)
+
+    def step(self, learning_rate: float) -> None:
+        """One fused kernel over all parameters."""
+        self._step += 1
+        self._rate.fill_(learning_rate)
+        torch._fused_adam_(  # type: ignore[attr-defined]
+            [self._flat.values],
+            [self._flat.grads],
+            [self._mean],
+            [self._square],
+            [],
+            [self._step],
+            lr=self._rate,
+            beta1=self._config.betas[0],
+            beta2=self._config.betas[1],
+            weight_decay=self._config.weight_decay,
+            eps=self._config.eps,
+            amsgrad=False,
+            maximize=False,
+            grad_scale=None,
+            found_inf=None,
+        )
+
+    def reset(self) -> None:
+        """Forget all moments."""
+        for tensor in (self._mean, self._square, self._step):
+            tensor.zero_()
+
+    def state(self) -> dict[str, Any]:
+        """Moments and step count."""
+        return {"mean": self._mean, "square": self._square, "step": self._step}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore bit-equal."""
+        for mine, name in ((self._mean, "mean"), (self._square, "square"), (self._step, "step")):
+            mine.copy_(state[name])
+
+
+class RMSprop:
+    """RMSprop as TensorFlow has it, which A2C was tuned with: squares start at one, eps inside the root."""
+
+    def __init__(self, flat: FlatParameters, config: OptimizerConfig) -> None:
+        self._flat, self._config = flat, config
+        self._square = torch.ones_like(flat.values)
+
+    def step(self, learning_rate: float) -> None:
+        """A handful of operations over all parameters."""
+        values, grads, config = self._flat.values, self._flat.grads, self._config
+        if config.weight_decay:
+            grads.add_(values, alpha=config.weight_decay)
+        self._square.mul_(config.alpha).addcmul_(grads, grads, value=1.0 - config.alpha)
+        root: Tensor = (self._square + config.eps).sqrt_()
+        values.addcdiv_(grads, root, value=-learning_rate)
+
+    def reset(self) -> None:
+        """Forget all moments."""
+        self._square.fill_(1.0)
+
+    def state(self) -> dict[str, Any]:
+        """Running squares."""
+        return {"square": self._square}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore bit-equal."""
+        self._square.copy_(state["square"])
+
+
+def make_optimizer(flat: FlatParameters, config: OptimizerConfig) -> Optimizer:
+    """The optimizer a config names."""
+    return Adam(flat, config) if config.id == "adam" else RMSprop(flat, config)

@@ -1,0 +1,30 @@
+"""The command line: one file per group of commands, each importing what it needs when it runs (RUN-10)."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run a command; a `GymnastError` becomes one paragraph and its exit code, never a traceback (unless --debug)."""
+    debug = "--debug" in sys.argv
+    if debug:
+        sys.argv.remove("--debug")
+    from gymnast.cli.app import app
+    from gymnast.errors import GymnastError
+
+    try:
+        app()
+    except GymnastError as error:
+        if debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        print("\nstopped at once", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)

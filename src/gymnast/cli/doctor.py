@@ -1,0 +1,106 @@
+"""`gymnast doctor`: what this installation can do."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+
+import typer
+
+from gymnast.cli.options import AsJson, RunsDir, echo_json
+
+ENV_FAMILIES = {
+    "classic control, toy text": ("gymnasium", "gymnasium", None),
+    "rendering (pygame)": ("pygame", "pygame-ce", None),
+    "Box2D": ("Box2D", "box2d", "box2d"),
+    "MuJoCo": ("mujoco", "mujoco", "mujoco"),
+    "Atari": ("ale_py", "ale-py", "atari"),
+    "VizDoom": ("vizdoom", "vizdoom", "vizdoom"),
+    "retro consoles": ("retro", "stable-retro", "retro"),
+    "MinAtar": ("minatar", "minatar", "minatar"),
+    "MiniGrid": ("minigrid", "minigrid", "minigrid"),
+    "EnvPool": ("envpool", "envpool", "envpool"),
+}
+TRACKERS = {"TensorBoard": "tensorboard", "Weights & Biases": "wandb", "Trackio": "trackio"}
+
+
+def doctor(as_json: AsJson = False, runs_dir: RunsDir = None) -> None:
+    """Check Python, torch, devices, env families, codecs, trackers and disk."""
+    checks = [*_core(), *_families(), *_codec(), *_trackers(), *_disk(runs_dir)]
+    if as_json:
+        echo_json([{"what": what, "ok": ok, "detail": detail} for what, ok, detail in checks])
+    else:
+        for what, ok, detail in checks:
+            mark = {True: "✓", False: "✗", None: "·"}[ok]
+            typer.echo(f"{mark} {what:28s} {detail}")
+    if any(ok is False for _, ok, _ in checks):
+        raise typer.Exit(1)
+
+
+Check = tuple[str, bool | None, str]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _core() -> list[Check]:
+    import torch
+
+    checks: list[Check] = [("Python", sys.version_info >= (3, 11), f"{platform.python_version()} on {platform.system()} {platform.machine()}")]
+    checks.append(("torch", True, f"{torch.__version__}, {torch.get_num_threads()} threads, {os.cpu_count()} cores"))
+    if torch.cuda.is_available():
+        checks.append(("GPU", True, torch.cuda.get_device_name(0)))
+    else:
+        checks.append(("GPU", None, "none found; training runs on the CPU"))
+    return checks
+
+
+def _families() -> list[Check]:
+    checks: list[Check] = []
+    for name, (module, package, extra) in ENV_FAMILIES.items():
+        version = _version(package)
+        if version and importlib.util.find_spec(module):
+            checks.append((name, True, f"{package} {version}"))
+        elif extra is None:
+            checks.append((name, False, f"missing: pip install {package}"))
+        else:
+            checks.append((name, None, f"not installed ({package})"))
+    return checks
+
+
+def _codec() -> list[Check]:
+    try:
+        import av
+        from av.codec import Codec
+
+        Codec("libx264", "w")
+        return [("video (PyAV, H.264)", True, f"av {av.__version__}")]
+    except Exception as error:  # any failure to load a codec is the answer
+        return [("video (PyAV, H.264)", False, f"{error}; reinstall with: pip install --force-reinstall av")]
+
+
+def _trackers() -> list[Check]:
+    return [(name, True if _version(p) else None, f"{p} {_version(p)}" if _version(p) else "not installed") for name, p in TRACKERS.items()]
+
+
+def _disk(runs_dir: Path | None) -> list[Check]:
+    from gymnast.runs.store import runs_root
+
+    root = runs_root(runs_dir)
+    existing = next(folder for folder in (root.absolute(), *root.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(existing).free / 2**30
+    writable = os.access(existing, os.W_OK)
+    note = "" if writable else ", not writable: choose another with --runs-dir or GYMNAST_HOME"
+    return [("runs folder", writable and free > 0.5, f"{root}, {free:.0f} GB free{note}")]
+
+

@@ -1,0 +1,44 @@
+"""What every on-policy algorithm's config has."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gymnast.config.model import Model
+from gymnast.config.schedule import Scheduled, within
+
+Normalize = Literal["off", "rollout", "batch"]
+Rate = Annotated[Scheduled, within(0.0, open_low=True)]
+NotNegative = Annotated[Scheduled, within(0.0)]
+Share = Annotated[Scheduled, within(0.0, 1.0)]
+
+
+class OptimizerConfig(Model):
+    """The optimizer and its constants."""
+
+    id: Literal["adam", "rmsprop"] = "adam"
+    eps: float = Field(1e-5, gt=0)
+    """Added to the denominator; PPO implementations use 1e-5 where torch has 1e-8."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Adam's two decay rates."""
+    alpha: float = Field(0.99, ge=0, lt=1)
+    """RMSprop's decay rate."""
+    weight_decay: float = Field(0.0, ge=0)
+
+
+class OnPolicyConfig(Model):
+    """Settings shared by all on-policy algorithms."""
+
+    id: str
+    learning_rate: Rate = 3e-4
+    gamma: Share = 0.99
+    """Discount."""
+    max_grad_norm: Annotated[Scheduled, within(0.0, open_low=True)] | None = 0.5
+    """Global gradient norm above which gradients are scaled down; `null` switches clipping off."""
+    optimizer: OptimizerConfig = Field(default_factory=OptimizerConfig)
+    normalize_reward: bool = False
+    """Divide rewards by the running std of the discounted return (not a wrapper; raw returns are reported)."""
+    reward_clip: float = Field(10.0, gt=0)
+    """Bound of the scaled reward when normalize_reward is on."""

@@ -1,0 +1,125 @@
+"""Config files: where they lie, how they are read, and on which line each key stands."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gymnast.errors import ConfigError, did_you_mean
+
+SHIPPED = Path(__file__).parent.parent / "presets"
+USER_FOLDER = Path("configs")
+TOP_KEYS = ("id", "aliases", "extends", "spec", "defaults", "variants")
+Path_ = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """A parsed file and the line of each key."""
+
+    path: Path
+    data: dict[str, Any]
+    lines: dict[Path_, int]
+
+    @property
+    def label(self) -> str:
+        """Short name for messages: shipped files relative to the package, others as given."""
+        return str(self.path.relative_to(SHIPPED.parent)) if self.path.is_relative_to(SHIPPED) else str(self.path)
+
+    def where(self, path: Path_) -> str:
+        """`file:line` of a key; the nearest enclosing key when the line is unknown."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return f"{self.label}:{self.lines[path]}" if path else self.label
+
+
+def _plain(node: Any, path: Path_, lines: dict[Path_, int]) -> Any:
+    """Ordinary dicts and lists, with the line of each key noted on the way."""
+    if isinstance(node, dict):
+        plain = {}
+        for key, value in node.items():
+            lines[(*path, str(key))] = node.lc.key(key)[0] + 1  # type: ignore[attr-defined]
+            plain[str(key)] = _plain(value, (*path, str(key)), lines)
+        return plain
+    if isinstance(node, list):
+        return [_plain(value, (*path, str(i)), lines) for i, value in enumerate(node)]
+    if isinstance(node, float):
+        return float(node)
+    if isinstance(node, int) and not isinstance(node, bool):
+        return int(node)
+    return str(node) if isinstance(node, str) else node
+
+
+def parse_yaml(text: str, label: str) -> tuple[Any, dict[Path_, int]]:
+    """YAML 1.2 (`1e-4` is a number, `on` is text); duplicate keys are an error with its line."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError
+
+    try:
+        node = YAML(typ="rt").load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f":{mark.line + 1}" if mark else ""
+        problem = " ".join(str(error.problem or error.context).split())
+        raise ConfigError(f"{label}{line} is not valid YAML: {problem}.") from None
+    lines: dict[Path_, int] = {}
+    return _plain(node, (), lines), lines
+
+
+@functools.lru_cache(maxsize=64)
+def _read(path: Path, modified: int) -> ConfigFile:
+    label = str(path)
+    data, lines = parse_yaml(path.read_text(encoding="utf-8"), label)
+    if not isinstance(data, dict):
+        raise ConfigError(f"{label} holds no mapping: expected keys such as id, defaults and variants.")
+    file = ConfigFile(path, data, lines)
+    for key in data:
+        if key not in TOP_KEYS:
+            raise ConfigError(f"{file.where((key,))}: unknown key '{key}'.{did_you_mean(key, TOP_KEYS)} Known: {', '.join(TOP_KEYS)}.")
+    for key in ("spec", "defaults", "variants"):
+        if not isinstance(data.get(key, {}), (dict, type(None))):
+            raise ConfigError(f"{file.where((key,))}: '{key}' must be a mapping.")
+    return file
+
+
+def read(path: Path) -> ConfigFile:
+    """Parse a config file (cached until it changes)."""
+    try:
+        return _read(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        raise ConfigError(f"Cannot read config file {path}: {error.strerror}.") from None
+
+
+def base(name: str, wanted_by: str) -> ConfigFile:
+    """A shared base from ./configs/bases or the shipped ones."""
+    for folder in (USER_FOLDER / "bases", SHIPPED / "bases"):
+        path = folder / f"{name}.yaml"
+        if path.is_file():
+            return read(path)
+    known = [path.stem for path in (SHIPPED / "bases").glob("*.yaml")]
+    raise ConfigError(f"{wanted_by}: unknown base '{name}'.{did_you_mean(name, known)} Known: {', '.join(sorted(known))}.")
+
+
+def env_files(env_id: str) -> list[ConfigFile]:
+    """The shipped file of an env and the user's own one in ./configs, in the order they are layered."""
+    name = env_id.replace("/", "_") + ".yaml"
+    return [read(folder / name) for folder in (SHIPPED / "envs", USER_FOLDER) if (folder / name).is_file()]
+
+
+def known_envs() -> Iterator[tuple[str, list[ConfigFile]]]:
+    """Every env with a file, shipped or in ./configs."""
+    names: dict[str, list[ConfigFile]] = {}
+    for folder in (SHIPPED / "envs", USER_FOLDER):
+        for path in sorted(folder.glob("*.yaml")):
+            file = read(path)
+            names.setdefault(str(file.data.get("id", path.stem)), []).append(file)
+    yield from sorted(names.items())
+
+
+def known_env_ids() -> list[str]:
+    """Ids of all envs with a file, from the file names alone (nothing is parsed)."""
+    paths = [*(SHIPPED / "envs").glob("*.yaml"), *USER_FOLDER.glob("*.yaml")]
+    return sorted({path.stem.replace("ALE_", "ALE/", 1) for path in paths})

@@ -1,0 +1,209 @@
+"""Hyperparameters that change during training (CFG-4).
+
+Any float hyperparameter takes a number, or a mapping with `schedule:` (constant, linear, cosine, exponential, piecewise),
+or the short forms `lin_3e-4` (rl-zoo: linear to zero) and `[[0, 1e-3], [0.5, 1e-4]]` (piecewise).
+Schedules are pure functions of the clock, so a resumed run continues them unchanged.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from gymnast.config.model import Model
+
+Axis = Literal["progress", "env_steps", "vec_steps"]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Where a run stands; what schedules read."""
+
+    env_steps: int
+    vec_steps: int
+    progress: float
+
+
+class _Decay(Model):
+    start: float
+    """Value before the decay begins."""
+    end: float = 0.0
+    """Value when the decay is over."""
+    decay_start: float = Field(0.0, ge=0)
+    """Where the decay begins, on `axis`."""
+    decay_end: float | None = Field(None, gt=0)
+    """Where it ends, on `axis`; the end of the budget by default."""
+    floor: float | None = None
+    """The value never falls below this."""
+    axis: Axis = "progress"
+    """What the schedule reads: share of the budget done, env steps or vector steps."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> _Decay:
+        if self.axis != "progress" and self.decay_end is None:
+            raise ValueError(f"a schedule over {self.axis} needs decay_end, the step at which it ends")
+        if self.decay_end is not None and self.decay_end <= self.decay_start:
+            raise ValueError("decay_end must lie after decay_start")
+        return self
+
+    def _fraction(self, clock: Clock) -> float:
+        position = float(getattr(clock, self.axis))
+        end = 1.0 if self.decay_end is None else self.decay_end
+        return min(1.0, max(0.0, (position - self.decay_start) / (end - self.decay_start)))
+
+    def values(self) -> list[float]:
+        """The extreme values this schedule can take, for range checks."""
+        return [self.start, self.end] + ([] if self.floor is None else [self.floor])
+
+    def _shape(self, fraction: float) -> float:
+        raise NotImplementedError
+
+    def at(self, clock: Clock) -> float:
+        """Value at this moment."""
+        value = self._shape(self._fraction(clock))
+        return value if self.floor is None else max(value, self.floor)
+
+
+class Linear(_Decay):
+    """Straight line from start to end."""
+
+    schedule: Literal["linear"]
+
+    def _shape(self, fraction: float) -> float:
+        return self.start + (self.end - self.start) * fraction
+
+
+class Cosine(_Decay):
+    """Half a cosine from start to end."""
+
+    schedule: Literal["cosine"]
+
+    def _shape(self, fraction: float) -> float:
+        return self.end + (self.start - self.end) * 0.5 * (1.0 + math.cos(math.pi * fraction))
+
+
+class Exponential(_Decay):
+    """Constant ratio per step from start to end (both above zero)."""
+
+    schedule: Literal["exponential"]
+    end: float = Field(gt=0)
+    start: float = Field(gt=0)
+
+    def _shape(self, fraction: float) -> float:
+        return float(self.start * (self.end / self.start) ** fraction)
+
+
+class Constant(Model):
+    """The same value throughout."""
+
+    schedule: Literal["constant"]
+    value: float
+
+    def values(self) -> list[float]:
+        """The one value."""
+        return [self.value]
+
+    def at(self, clock: Clock) -> float:
+        """Value at this moment."""
+        return self.value
+
+
+class Piecewise(Model):
+    """Steps between `[position, value]` points, or straight lines between them."""
+
+    schedule: Literal["piecewise"]
+    points: list[tuple[float, float]] = Field(min_length=1)
+    interpolate: Literal["step", "linear"] = "step"
+    axis: Axis = "progress"
+    reset_optimizer: bool = False
+    """Clear the optimizer's moments at each jump."""
+
+    @model_validator(mode="after")
+    def _sorted(self) -> Piecewise:
+        positions = [position for position, _ in self.points]
+        if positions != sorted(positions) or len(set(positions)) != len(positions):
+            raise ValueError("positions of a piecewise schedule must increase")
+        return self
+
+    def values(self) -> list[float]:
+        """All point values."""
+        return [value for _, value in self.points]
+
+    def segment(self, clock: Clock) -> int:
+        """Index of the last point reached; a change of it is a jump."""
+        position = float(getattr(clock, self.axis))
+        return max(0, sum(position >= at for at, _ in self.points) - 1)
+
+    def at(self, clock: Clock) -> float:
+        """Value at this moment."""
+        i = self.segment(clock)
+        (x0, y0) = self.points[i]
+        if self.interpolate == "step" or i + 1 == len(self.points):
+            return y0
+        (x1, y1) = self.points[i + 1]
+        position = float(getattr(clock, self.axis))
+        return y0 + (y1 - y0) * max(0.0, (position - x0) / (x1 - x0))
+
+
+Schedule = Constant | Linear | Cosine | Exponential | Piecewise
+_KINDS = ("constant", "linear", "cosine", "exponential", "piecewise")
+
+
+def _short_forms(raw: Any) -> Any:
+    if isinstance(raw, str) and raw.startswith("lin_"):
+        try:
+            return {"schedule": "linear", "start": float(raw[4:]), "end": 0.0}
+        except ValueError:
+            raise ValueError(f"'{raw}' is not a schedule: after lin_ comes a number, as in lin_2.5e-4") from None
+    if isinstance(raw, list):
+        return {"schedule": "piecewise", "points": raw}
+    if isinstance(raw, dict) and raw.get("schedule") not in _KINDS:
+        raise ValueError(f"a schedule needs 'schedule:' with one of {', '.join(_KINDS)}")
+    return raw
+
+
+def _number_or_schedule(raw: Any) -> Any:
+    raw = _short_forms(raw)
+    if isinstance(raw, (dict, Constant, Linear, Cosine, Exponential, Piecewise)):
+        return raw
+    if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
+        raise ValueError("expected a number or a schedule")
+    try:
+        return float(raw)
+    except ValueError:
+        raise ValueError(f"expected a number or a schedule, not '{raw}'") from None
+
+
+Scheduled = Annotated[
+    float | Annotated[Schedule, Field(discriminator="schedule")], BeforeValidator(_number_or_schedule)
+]
+
+
+def within(low: float | None = None, high: float | None = None, *, open_low: bool = False) -> AfterValidator:
+    """Range check that looks at every value a schedule can take; it may fall to an open bound, not start there."""
+
+    def check(value: float | Schedule) -> float | Schedule:
+        for i, number in enumerate([value] if isinstance(value, float) else value.values()):
+            closed = not open_low or i > 0
+            if low is not None and (number < low if closed else number <= low):
+                raise ValueError(f"must be {'at least' if closed else 'above'} {low:g}, got {number:g}")
+            if high is not None and number > high:
+                raise ValueError(f"must be at most {high:g}, got {number:g}")
+        return value
+
+    return AfterValidator(check)
+
+
+def value_at(value: float | Schedule, clock: Clock) -> float:
+    """The number a hyperparameter has at this moment."""
+    return value if isinstance(value, (int, float)) else value.at(clock)
+
+
+def segments(values: dict[str, Any], clock: Clock) -> dict[str, int]:
+    """Segment index of every piecewise schedule that asks for an optimizer reset at its jumps."""
+    return {k: v.segment(clock) for k, v in values.items() if isinstance(v, Piecewise) and v.reset_optimizer}
+
+

@@ -1,0 +1,191 @@
+"""The typed configuration of one run. The resolved copy is saved with the run and is enough to repeat it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    SerializeAsAny,
+    model_validator,
+)
+
+from gymnast.config.algorithms import CONFIGS, OnPolicyConfig
+from gymnast.config.model import Model
+from gymnast.config.spec import EnvSpec
+from gymnast.errors import did_you_mean
+
+
+class WrapperConfig(Model):
+    """One wrapper by name and its arguments: `{id: observation_stack, size: 4}`, or just the name."""
+
+    id: str
+    args: dict[str, Any] = Field(default_factory=dict)
+
+
+def _wrapper(raw: Any) -> Any:
+    if isinstance(raw, str):
+        return {"id": raw}
+    if isinstance(raw, dict) and "id" in raw and "args" not in raw:
+        return {"id": raw["id"], "args": {k: v for k, v in raw.items() if k != "id"}}
+    return raw
+
+
+class EnvConfig(Model):
+    """Which environment, how many copies, and how they are stepped."""
+
+    id: str
+    n_envs: PositiveInt | Literal["auto"] = 8
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Arguments of `gymnasium.make`."""
+    module: str | None = None
+    """Module to import first, for packages that register their envs on import."""
+    time_limit: PositiveInt | None = None
+    """Cut episodes off after this many steps instead of the registered limit."""
+    wrappers: list[Annotated[WrapperConfig, BeforeValidator(_wrapper)]] = Field(default_factory=list)
+    action_mask: Literal["auto", "off"] = "auto"
+    """`auto` uses `info["action_mask"]` where the env gives one."""
+    vectorization: Literal["auto", "native", "inprocess", "workers"] = "auto"
+    n_workers: PositiveInt | Literal["auto"] = "auto"
+    start_method: Literal["forkserver", "spawn"] = "forkserver"
+    worker_timeout: PositiveFloat = 60.0
+    """Seconds after which a silent worker counts as hung."""
+    on_worker_failure: Literal["restart", "abort"] = "restart"
+    max_restarts: NonNegativeInt = 10
+    """Restarts of all workers together before the run is given up."""
+
+
+class PolicyConfig(Model):
+    """The networks."""
+
+    hidden: list[PositiveInt] = Field(default_factory=lambda: [64, 64])
+    critic_hidden: list[PositiveInt] | None = None
+    """Layers of the critic when they differ from `hidden`; separate trunks only."""
+    shared_trunk: bool = False
+    """One trunk for actor and critic. Separate trunks are clearly better on classic control."""
+    activation: Literal["tanh", "relu", "elu", "silu", "gelu", "leaky_relu"] = "tanh"
+    layer_norm: bool = False
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """In inference mode while collecting and inside the ratio, so that the first ratio is 1."""
+    init: Literal["orthogonal", "torch"] = "orthogonal"
+    """Orthogonal: √2 hidden, 0.01 policy head, 1 value head, zero bias."""
+    log_std_init: float = 0.0
+    """Initial log standard deviation of Gaussian actions."""
+    normalize_obs: bool = False
+    """Running mean and variance as buffers of the policy: saved with it, frozen in evaluation."""
+    obs_clip: PositiveFloat = 10.0
+
+    @model_validator(mode="after")
+    def _one_trunk(self) -> PolicyConfig:
+        if self.shared_trunk and self.critic_hidden is not None:
+            raise ValueError("critic_hidden is for separate trunks; remove it or set shared_trunk: false")
+        return self
+
+
+class StopRule(Model):
+    """Stop as soon as a catalogued metric passes a bound."""
+
+    metric: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @model_validator(mode="after")
+    def _one_bound(self) -> StopRule:
+        if (self.at_least is None) == (self.at_most is None):
+            raise ValueError("a stop rule needs exactly one of at_least and at_most")
+        return self
+
+    def met_by(self, value: float | None) -> bool:
+        """Whether `value` passes the bound; an absent value never does."""
+        if value is None:
+            return False
+        return value >= self.at_least if self.at_least is not None else value <= (self.at_most or 0.0)
+
+    def __str__(self) -> str:
+        bound = f"≥ {self.at_least:g}" if self.at_least is not None else f"≤ {self.at_most:g}"
+        return f"{self.metric} {bound}"
+
+
+class TrainConfig(Model):
+    """Budget, device, stopping and checkpoints."""
+
+    env_steps: PositiveInt | None = None
+    """Budget in agent steps over all envs. Exactly one of env_steps and vec_steps is given; the other follows."""
+    vec_steps: PositiveInt | None = None
+    """Budget in vector steps (env_steps ÷ n_envs)."""
+    seed: NonNegativeInt = 0
+    device: str = "auto"
+    threads: PositiveInt | Literal["auto"] = "auto"
+    """Torch threads; one beats two for small networks."""
+    stop_when_solved: bool = True
+    """Stop when an evaluation reaches spec.solved_at."""
+    stop: list[StopRule] = Field(default_factory=list)
+    """Further stop rules on any catalogued metric."""
+    checkpoint_every: PositiveInt | None = None
+    """Env steps between checkpoints; a tenth of the budget by default. The last and the best are always written."""
+    keep_checkpoints: PositiveInt = 2
+    """How many besides the best one stay on disk."""
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> TrainConfig:
+        if self.env_steps is not None and self.vec_steps is not None:
+            raise ValueError("give env_steps or vec_steps, not both: one is the budget, the other follows from it")
+        return self
+
+
+class EvalConfig(Model):
+    """When and how the policy is judged."""
+
+    every: PositiveInt | None = None
+    """Env steps between evaluations; a twentieth of the budget by default."""
+    episodes: PositiveInt = 100
+    n_envs: PositiveInt | Literal["auto"] = "auto"
+    """Env slots; each plays the same number of whole episodes, so short ones are not favoured."""
+    deterministic: bool = True
+    """Most likely action instead of a sampled one; recorded with the score."""
+    warmup: NonNegativeInt = 0
+    """No evaluation before this many env steps."""
+    start_at: float | None = None
+    """No evaluation before rollout/return_mean has reached this; spec.solved_at × start_fraction when that is set."""
+    start_fraction: float | None = Field(None, gt=0)
+    """Share of the way from spec.random_score to spec.solved_at the training return must have gone."""
+    env: dict[str, Any] = Field(default_factory=dict)
+    """Overrides of the env section for evaluation only; each is printed and stored with the score."""
+
+
+class LogConfig(Model):
+    """What is shown and kept."""
+
+    window: PositiveInt = 100
+    """Episodes in the running means of rollout/return_mean and rollout/length_mean."""
+    interval: PositiveFloat = 0.5
+    """Seconds between refreshes of the live table."""
+    max_log_bytes: PositiveInt = 5_000_000
+
+
+def _algorithm(raw: Any) -> Any:
+    if isinstance(raw, OnPolicyConfig):
+        return raw
+    if not isinstance(raw, dict) or not isinstance(raw.get("id"), str):
+        raise ValueError(f"algo needs an id: one of {', '.join(CONFIGS)}")
+    if raw["id"] not in CONFIGS:
+        raise ValueError(f"unknown algorithm '{raw['id']}'.{did_you_mean(raw['id'], CONFIGS)} Known: {', '.join(CONFIGS)}.")
+    return CONFIGS[raw["id"]].model_validate(raw)
+
+
+class RunConfig(Model):
+    """Everything that defines one training run."""
+
+    name: str = ""
+    """The config id it came from, e.g. CartPole-v1:ppo."""
+    env: EnvConfig
+    policy: PolicyConfig = Field(default_factory=PolicyConfig)
+    algo: Annotated[SerializeAsAny[OnPolicyConfig], BeforeValidator(_algorithm)]
+    train: TrainConfig
+    eval: EvalConfig = Field(default_factory=EvalConfig)
+    log: LogConfig = Field(default_factory=LogConfig)
+    spec: EnvSpec = Field(default_factory=EnvSpec)

@@ -1,0 +1,136 @@
+"""CartPole as one numpy program over all slots.
+
+Gymnasium ships a native vector CartPole, but in NEXT_STEP mode (fake transitions after each end) and with one generator for
+all slots. This subclass keeps its constants, resets ended rows at once, and seeds each slot like a single env, so its traces
+equal those of in-process envs to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
+from gymnasium.utils import seeding
+
+from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
+
+
+class CartPoleVector(VectorEnv):
+    """All CartPoles in one [4, N] array."""
+
+    exact_resume = "snapshot"
+
+    def __init__(self, n_envs: int, *, max_episode_steps: int = 500, sutton_barto_reward: bool = False) -> None:
+        source = CartPoleVectorEnv(n_envs, max_episode_steps, sutton_barto_reward=sutton_barto_reward)
+        self.n_envs = n_envs
+        self.observation_space = source.single_observation_space
+        self.action_space = source.single_action_space
+        self._limit = max_episode_steps
+        self._sutton = sutton_barto_reward
+        self._source = source
+        self._state = np.zeros((4, n_envs))
+        self._steps = np.zeros(n_envs, np.int64)
+        self._generators: list[np.random.Generator] = []
+        self._scratch = np.empty((6, n_envs))
+        self._flags = np.empty((2, n_envs), np.bool_)
+
+    def _start(self, i: int) -> None:
+        self._state[:, i] = self._generators[i].uniform(-0.05, 0.05, size=(4,))
+        self._steps[i] = 0
+
+    def reset(self, seeds: Sequence[int], row: StepRow) -> None:
+        """Seed each slot by itself."""
+        if len(seeds) != self.n_envs:
+            raise ValueError(f"{self.n_envs} envs need {self.n_envs} seeds, got {len(seeds)}")
+        self._generators = [seeding.np_random(seed)[0] for seed in seeds]
+        for i in range(self.n_envs):
+            self._start(i)
+        row.obs[...] = self._state.T  # type: ignore[index]
+
+    def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
+        """One Euler step of every pole; the order of operations is the single env's, so the bits are too."""
+        constants = self._source
+        x, x_dot, theta, theta_dot = self._state
+        force, cos, sin, temp, theta_acc, x_acc = self._scratch
+        np.multiply(actions, 2.0 * constants.force_mag, out=force)
+        force -= constants.force_mag
+        np.cos(theta, out=cos)
+        np.sin(theta, out=sin)
+        # temp = (force + m·l·θ̇²·sin θ) / M
+        np.square(theta_dot, out=temp)
+        temp *= constants.polemass_length
+        temp *= sin
+        temp += force
+        temp /= constants.total_mass
+        # θ̈ = (g·sin θ − cos θ·temp) / (l·(4/3 − m·cos²θ / M))
+        np.square(cos, out=x_acc)
+        x_acc *= constants.masspole
+        x_acc /= constants.total_mass
+        np.subtract(4.0 / 3.0, x_acc, out=x_acc)
+        x_acc *= constants.length
+        np.multiply(sin, constants.gravity, out=theta_acc)
+        np.multiply(cos, temp, out=force)
+        theta_acc -= force
+        theta_acc /= x_acc
+        # ẍ = temp − m·l·θ̈·cos θ / M
+        np.multiply(theta_acc, constants.polemass_length, out=x_acc)
+        x_acc *= cos
+        x_acc /= constants.total_mass
+        np.subtract(temp, x_acc, out=x_acc)
+
+        tau = constants.tau
+        np.multiply(x_dot, tau, out=force)
+        x += force
+        np.multiply(x_acc, tau, out=force)
+        x_dot += force
+        np.multiply(theta_dot, tau, out=force)
+        theta += force
+        np.multiply(theta_acc, tau, out=force)
+        theta_dot += force
+
+        fell, cut = self._flags
+        np.abs(x, out=cos)
+        np.abs(theta, out=sin)
+        np.greater(cos, constants.x_threshold, out=fell)
+        np.greater(sin, constants.theta_threshold_radians, out=cut)
+        np.logical_or(fell, cut, out=fell)
+        self._steps += 1
+        np.greater_equal(self._steps, self._limit, out=cut)
+        row.terminated[...] = fell
+        row.truncated[...] = cut
+        if self._sutton:
+            np.negative(fell, out=row.reward, casting="unsafe", dtype=np.float32)
+        else:
+            row.reward[...] = 1.0
+        row.obs[...] = self._state.T  # type: ignore[index]
+        np.logical_or(fell, cut, out=cut)
+        return self._end(cut, row) if cut.any() else NONE_ENDED
+
+    def _end(self, ended: np.ndarray, row: StepRow) -> list[EndedEpisode]:
+        episodes = []
+        for i in np.flatnonzero(ended).tolist():
+            length, fell = int(self._steps[i]), bool(row.terminated[i])
+            ret = (-1.0 if fell else 0.0) if self._sutton else float(length)
+            episodes.append(EndedEpisode(i, row.obs[i].copy(), ret, length, fell))  # type: ignore[index]
+            self._start(i)
+            row.obs[i] = self._state[:, i]  # type: ignore[index]
+        return episodes
+
+    def save_state(self) -> dict[str, Any]:
+        """Physics, step counts and generators."""
+        generators = [dict(generator.bit_generator.state) for generator in self._generators]
+        return {"state": self._state.copy(), "steps": self._steps.copy(), "generators": generators}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore all slots."""
+        self._state[...] = state["state"]
+        self._steps[...] = state["steps"]
+        self._generators = [seeding.np_random(0)[0] for _ in state["generators"]]
+        for generator, saved in zip(self._generators, state["generators"], strict=True):
+            generator.bit_generator.state = saved
+
+    def describe(self) -> str:
+        """For the log."""
+        return f"{self.n_envs} envs, native vector"

@@ -1,0 +1,191 @@
+"""Envs stepped one after the other in this process: the simplest adapter, and what each worker of the pool runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, MutableSequence, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from gymnast.envs import snapshots
+from gymnast.envs.spaces import canonical, encoder, n_masked_actions, put
+from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
+from gymnast.errors import EnvError
+
+MakeEnv = Callable[[], gym.Env]
+NO_INFO_KEPT = frozenset({"action_mask", "TimeLimit.truncated", "prob"})
+IDLE = -1
+log = logging.getLogger(__name__)
+
+
+class InProcessVector(VectorEnv):
+    """N Gymnasium envs in this process; ended slots are reset at once."""
+
+    def __init__(self, make_env: MakeEnv, n_envs: int, *, action_mask: bool = True) -> None:
+        self.envs = [make_env() for _ in range(n_envs)]
+        first = self.envs[0]
+        self.n_envs = n_envs
+        self.observation_space = canonical(first.observation_space)
+        self.action_space = first.action_space
+        self.exact_resume = snapshots.method(first)
+        self._encode = encoder(first.observation_space)
+        self.at: MutableSequence[int] | memoryview = [IDLE]
+        """`at[0]` is the slot being stepped or reset; the pool puts shared memory here to name the slot that failed."""
+        self._seeds: list[int | None] = [None] * n_envs
+        self._returns = [0.0] * n_envs
+        self._lengths = [0] * n_envs
+        # Actions of the current episode and the generator before its reset, kept only for envs restored by replay.
+        self._episodes: list[dict[str, Any]] | None = [{} for _ in self.envs] if self.exact_resume == "replay" else None
+        self._latest_obs: list[Any] = [None] * n_envs
+        self._to_env_actions = _action_converter(self.action_space)
+        self.has_action_mask = action_mask and self._gives_mask()
+
+    def _gives_mask(self) -> bool:
+        """Whether reset's info holds an action mask of the right length."""
+        n_actions = n_masked_actions(self.action_space)
+        if n_actions is None:
+            return False
+        _, info = self.envs[0].reset(seed=0)
+        return len(info.get("action_mask", ())) == n_actions
+
+    def reset(self, seeds: Sequence[int], row: StepRow) -> None:
+        """Seed and reset every slot."""
+        if len(seeds) != self.n_envs:
+            raise ValueError(f"{self.n_envs} envs need {self.n_envs} seeds, got {len(seeds)}")
+        self._seeds = list(seeds)
+        for i, (env, seed) in enumerate(zip(self.envs, seeds, strict=True)):
+            self.at[0] = i
+            obs, info = env.reset(seed=seed)
+            if self._episodes is not None:
+                # No generator state: repeating the seeded reset is exact, also for envs that do more when seeded.
+                self._episodes[i] = {"seed": seed, "generator_at_reset": None, "actions": []}
+            self._returns[i], self._lengths[i] = 0.0, 0
+            self._write(row, i, obs, info)
+        self.at[0] = IDLE
+
+    def _reset_slot(self, i: int) -> tuple[Any, dict[str, Any]]:
+        env = self.envs[i]
+        if self._episodes is not None:
+            generator = snapshots.save_generator(env)
+            self._episodes[i] = {"seed": self._seeds[i], "generator_at_reset": generator, "actions": []}
+        self._returns[i], self._lengths[i] = 0.0, 0
+        return env.reset()
+
+    def _write(self, row: StepRow, i: int, obs: Any, info: dict[str, Any]) -> None:
+        self._latest_obs[i] = obs
+        put(row.obs, i, self._encode(obs) if self._encode else obs)
+        if row.mask is not None:
+            row.mask[i] = info["action_mask"]
+
+    def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
+        """Step every slot in order."""
+        ended: list[EndedEpisode] = []
+        converted = self._to_env_actions(actions)
+        returns, lengths, at = self._returns, self._lengths, self.at
+        for i, env in enumerate(self.envs):
+            at[0] = i
+            obs, reward, terminated, truncated, info = env.step(converted[i])
+            reward = float(reward)
+            returns[i] += reward
+            lengths[i] += 1
+            row.reward[i] = reward
+            row.terminated[i] = terminated
+            row.truncated[i] = truncated
+            if self._episodes is not None:
+                action = converted[i]
+                self._episodes[i]["actions"].append(action.tolist() if isinstance(action, np.ndarray) else action)
+            if terminated or truncated:
+                final_obs = own_copy(self._encode(obs) if self._encode else obs)
+                infos = {key: value for key, value in info.items() if key not in NO_INFO_KEPT}
+                ended.append(EndedEpisode(i, final_obs, returns[i], lengths[i], bool(terminated), infos))
+                obs, info = self._reset_slot(i)
+            self._write(row, i, obs, info)
+        at[0] = IDLE
+        return ended or NONE_ENDED
+
+    def save_state(self) -> dict[str, Any]:
+        """One entry per slot."""
+        if self._episodes is None:
+            states = [snapshots.save(env) for env in self.envs]
+        else:
+            states = [
+                {
+                    **episode,
+                    "actions": list(episode["actions"]),
+                    "generator": snapshots.save_generator(env),
+                    "fingerprint": snapshots.fingerprint(obs),
+                }
+                for episode, env, obs in zip(self._episodes, self.envs, self._latest_obs, strict=True)
+            ]
+        return {
+            "method": self.exact_resume,
+            "envs": states,
+            "seeds": list(self._seeds),
+            "returns": list(self._returns),
+            "lengths": list(self._lengths),
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore every slot by the way it was saved."""
+        if len(state["envs"]) != self.n_envs:
+            raise EnvError(f"The saved state is of {len(state['envs'])} envs, this run has {self.n_envs}.")
+        if state["method"] != self.exact_resume:
+            raise EnvError(
+                f"The envs were saved by {state['method']}, but these envs are restored by {self.exact_resume}: "
+                "resume with the same env and wrappers as the run that was saved."
+            )
+        self._seeds = list(state["seeds"])
+        self._returns, self._lengths = list(state["returns"]), list(state["lengths"])
+        for i, (env, saved) in enumerate(zip(self.envs, state["envs"], strict=True)):
+            self.at[0] = i
+            if self._episodes is None:
+                snapshots.load(env, saved)
+                continue
+            self._latest_obs[i], exact = snapshots.replay(env, saved)
+            if not exact:
+                log.warning(
+                    "Env %d did not come back to its saved state when its %d actions were repeated: "
+                    "it is not deterministic given its seed, so this resume is not exact.",
+                    *(i, len(saved["actions"])),
+                )
+            episode = {"seed": saved["seed"], "generator_at_reset": saved["generator_at_reset"]}
+            self._episodes[i] = {**episode, "actions": list(saved["actions"])}
+        self.at[0] = IDLE
+
+    def render(self, index: int = 0) -> np.ndarray | None:
+        """Frame of one slot; envs made without a render mode give None."""
+        env = self.envs[index]
+        return np.asarray(env.render()) if env.render_mode == "rgb_array" else None
+
+    def describe(self) -> str:
+        """For the log."""
+        return f"{self.n_envs} env{'s' if self.n_envs > 1 else ''} in this process"
+
+    def close(self) -> None:
+        """Close every env."""
+        for env in self.envs:
+            env.close()
+
+
+def own_copy(obs: Any) -> Any:
+    """The observation in memory of its own: some envs write every observation into the same array."""
+    if isinstance(obs, dict):
+        return {key: own_copy(value) for key, value in obs.items()}
+    return obs.copy() if isinstance(obs, np.ndarray) else obs
+
+
+def _action_converter(space: spaces.Space[Any]) -> Callable[[np.ndarray], Any]:
+    """Batched actions as the env wants them: Python ints for Discrete (cheapest), own array rows otherwise.
+
+    The rows are copies because an env may keep its last action while the caller reuses the array.
+    """
+    if isinstance(space, spaces.Discrete):
+        start = int(space.start)
+        return (lambda a: (a + start).tolist()) if start else (lambda a: a.tolist())
+    if isinstance(space, spaces.MultiDiscrete):
+        starts = np.asarray(space.start)
+        return lambda a: (a + starts).astype(space.dtype, copy=False)
+    return lambda a: np.array(a, space.dtype)

@@ -1,0 +1,217 @@
+"""The worker side of the process pool: what one worker runs, and the memory it shares with the trainer.
+
+Nothing here imports torch: it would cost every worker a second and 224 MB.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.shared_memory import SharedMemory
+from typing import Any
+
+import cloudpickle
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from gymnast.envs.inprocess import IDLE, InProcessVector
+from gymnast.envs.spaces import allocate, n_masked_actions, row
+from gymnast.envs.vector import EndedEpisode, StepRow
+from gymnast.errors import EnvError, GymnastError
+
+# Columns of `SharedRows.control`, one line per worker.
+REQUEST, ENDED, AT = range(3)
+STEP, COMMAND = 0, 1  # values of REQUEST: step with the shared actions, or read a command from the pipe
+RAISED = -1  # value of ENDED: the step raised, the traceback is in the pipe
+ALIGNMENT = 64  # one cache line, so that workers do not fight over neighbouring arrays
+
+
+class SharedRows:
+    """One block of shared memory seen as the arrays of a vector step, for all envs and all workers.
+
+    All views live in this object and nowhere else, so that `close` can release them before the memory.
+    """
+
+    def __init__(self, description: dict[str, Any], n_envs: int, n_workers: int, name: str | None = None) -> None:
+        obs_space, action_space = description["observation_space"], description["action_space"]
+        if not isinstance(action_space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box)):
+            raise EnvError(f"Action space {action_space} is not supported: expected Discrete, MultiDiscrete or Box.")
+        one = allocate(obs_space, (0,))
+        one_obs = one if isinstance(one, dict) else {"": one}
+        layout: list[tuple[str, tuple[int, ...], Any]] = [  # name, shape of one env's entry, dtype
+            *((f"obs{key}", array.shape[1:], array.dtype) for key, array in one_obs.items()),
+            ("reward", (), np.float64),  # wide, so that the caller's array decides on the precision
+            ("terminated", (), np.bool_),
+            ("truncated", (), np.bool_),
+            ("mask", (n_masked_actions(action_space) or 0,), np.bool_),
+            ("actions", action_space.shape or (), action_space.dtype),
+        ]
+        layout = [(key, (n_envs, *shape), dtype) for key, shape, dtype in layout]
+        layout.append(("control", (n_workers, 3), np.int32))
+        sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for _, shape, dtype in layout]
+        offsets = np.cumsum([0] + [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]).tolist()
+        self._memory = _open(name, offsets[-1])
+        arrays = {
+            key: np.ndarray(shape, dtype, self._memory.buf, offset)
+            for (key, shape, dtype), offset in zip(layout, offsets, strict=False)
+        }
+        obs = {key: arrays[f"obs{key}"] for key in one_obs}
+        self.row = StepRow(
+            obs=obs if isinstance(one, dict) else obs[""],
+            reward=arrays["reward"],
+            terminated=arrays["terminated"],
+            truncated=arrays["truncated"],
+            mask=arrays["mask"] if description["has_action_mask"] else None,
+        )
+        self.actions = arrays["actions"]
+        self.control = arrays["control"]
+        self.name = self._memory.name
+
+    def part(self, envs: slice) -> StepRow:
+        """The rows of some envs, as views."""
+        every = self.row
+        mask = None if every.mask is None else every.mask[envs]
+        return StepRow(row(every.obs, envs), every.reward[envs], every.terminated[envs], every.truncated[envs], mask)
+
+    def release(self) -> None:
+        """Drop the views and this process's hold on the memory."""
+        for name in ("row", "actions", "control"):
+            self.__dict__.pop(name, None)
+        with contextlib.suppress(BufferError):  # a traceback still holds a view: the memory goes when that goes
+            self._memory.close()
+
+    def unlink(self) -> None:
+        """Remove the block's name, so that the system frees it when the last process lets go."""
+        with contextlib.suppress(FileNotFoundError):
+            self._memory.unlink()
+
+
+def _open(name: str | None, size: int) -> SharedMemory:
+    if name is None:
+        return SharedMemory(create=True, size=size)
+    # The trainer owns the block. Before Python 3.13 the common resource tracker hears of it twice, which is harmless.
+    options: dict[str, Any] = {"track": False} if sys.version_info >= (3, 13) else {}
+    return SharedMemory(name, **options)
+
+
+@dataclass
+class Channel:
+    """How a worker talks to the trainer: semaphores for steps, a pipe for everything rare."""
+
+    conn: Connection
+    go: Any
+    done: Any
+    index: int
+    """Number of the worker."""
+    envs: slice
+    """The envs of the pool that this worker runs."""
+
+
+def run(channel: Channel, payload: bytes, die_by_signal: bool) -> None:
+    """Serve the trainer until it says close or dies."""
+    # A signal to the whole process group is for the trainer, which still needs the envs to write its checkpoint.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _die_with_trainer(die_by_signal)
+    np.random.seed()  # noqa: NPY002 - forked workers would share the global generator that some envs draw from
+    conn = channel.conn
+    with contextlib.suppress(BrokenPipeError, EOFError, ConnectionResetError):
+        try:
+            vector = _make_envs(payload, channel.envs.stop - channel.envs.start)
+        except BaseException:
+            conn.send(("raised", traceback.format_exc()))
+            return
+        kept = ("observation_space", "action_space", "has_action_mask", "exact_resume")
+        conn.send(("ok", {key: getattr(vector, key) for key in kept}))
+        _, arguments = conn.recv()
+        shared = SharedRows(*arguments)
+        conn.send(("ok", None))
+        _serve(channel, vector, shared)
+        vector.at = [IDLE]  # the last view into the shared memory
+        shared.release()
+
+
+def _make_envs(payload: bytes, count: int) -> InProcessVector:
+    make_env, action_mask, specs = cloudpickle.loads(payload)
+    for spec in cloudpickle.loads(specs) if specs else ():
+        gym.registry.setdefault(spec.id, spec)
+    return InProcessVector(make_env, count, action_mask=action_mask)
+
+
+def _serve(channel: Channel, vector: InProcessVector, shared: SharedRows) -> None:
+    conn, go, done, envs = channel.conn, channel.go, channel.done, channel.envs
+    control, actions, part = shared.control[channel.index], shared.actions[envs], shared.part(envs)
+    vector.at = memoryview(control)[AT : AT + 1]
+    vector.at[0] = IDLE
+    while True:
+        go.acquire()
+        if control[REQUEST] == STEP:
+            try:
+                ended = vector.step(actions, part)
+            except BaseException:
+                control[ENDED] = RAISED
+                done.release()
+                conn.send(("raised", traceback.format_exc()))
+                return
+            control[ENDED] = len(ended)
+            done.release()
+            if ended:
+                _send_ended(conn, ended, envs.start)
+            continue
+        command, arguments = conn.recv()
+        try:
+            if command == "close":
+                vector.close()
+                return
+            arguments = (*arguments, part) if command == "reset" else arguments
+            conn.send(("ok", getattr(vector, command)(*arguments)))
+        except GymnastError as error:
+            conn.send(("refused", str(error)))
+        except Exception:
+            conn.send(("raised", traceback.format_exc()))
+
+
+def _send_ended(conn: Connection, ended: Sequence[EndedEpisode], offset: int) -> None:
+    for episode in ended:
+        episode.index += offset
+    try:
+        conn.send(ended)
+    except Exception:  # pickling fails in many ways, always before anything is written
+        for episode in ended:
+            plain = (bool, int, float, str, np.ndarray, np.generic)
+            episode.infos = {key: value for key, value in episode.infos.items() if isinstance(value, plain)}
+        conn.send(ended)
+
+
+def _die_with_trainer(by_signal: bool) -> None:
+    """Leave no orphan when the trainer is killed, also while an env hangs."""
+    trainer = multiprocessing.parent_process()
+    assert trainer is not None
+
+    def watch() -> None:
+        wait([trainer.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="watch trainer").start()
+    if by_signal and sys.platform == "linux":
+        # The thread cannot run while an env hangs in C code that holds the interpreter lock; the kernel can.
+        # Under a fork server the parent is that server, which ends with the trainer unless workers hold its pipe open.
+        from multiprocessing import forkserver
+
+        server: Any = forkserver._forkserver
+        inherited = getattr(server, "_forkserver_alive_fd", None)
+        if inherited is not None:
+            os.close(inherited)
+            server._forkserver_alive_fd = None
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)

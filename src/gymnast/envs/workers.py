@@ -1,0 +1,402 @@
+"""Our own process pool: several envs per worker, results written straight into shared memory, one worker replaceable.
+
+A step is one semaphore to each worker and one back; nothing is pickled unless an episode ended. Gymnasium's
+AsyncVectorEnv gives a crashed worker up and hangs with a hung one; here a worker that raises, dies or hangs is replaced
+or ends the run with a sentence, as the config says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import multiprocessing
+import signal
+import sys
+import threading
+import time
+import types
+from collections.abc import Iterator, Sequence
+from multiprocessing import util
+from typing import Any, Literal
+
+import cloudpickle
+import gymnasium as gym
+import numpy as np
+
+from gymnast.envs import worker_main
+from gymnast.envs.inprocess import IDLE, MakeEnv
+from gymnast.envs.spaces import copy_rows
+from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
+from gymnast.envs.worker_main import AT, COMMAND, ENDED, RAISED, REQUEST, STEP, SharedRows
+from gymnast.errors import EnvError
+
+log = logging.getLogger(__name__)
+
+ALIVE_CHECK_SECONDS = 0.1
+CLOSE_SECONDS = 0.5
+LOAD_PATIENCE = 10  # load_state may repeat whole episodes: it may take this many times the usual timeout
+
+
+class WorkerError(Exception):
+    """A worker raised, died or hung; the pool replaces it or turns this into an EnvError."""
+
+    def __init__(self, worker: Worker, what: str, trace: str = "", *, refused: bool = False) -> None:
+        super().__init__(what)
+        self.worker, self.what, self.refused = worker, what, refused
+        self.trace = f"\n\nTraceback of the worker:\n{trace.rstrip()}" if trace else ""
+
+
+class Worker:
+    """One process and the ways to talk to it."""
+
+    def __init__(self, context: Any, index: int, envs: slice, payload: bytes, timeout: float) -> None:
+        self.index, self.envs, self.timeout = index, envs, timeout
+        self.go, self.done = context.Semaphore(0), context.Semaphore(0)
+        self.conn, theirs = context.Pipe()
+        # The kernel reports the death of the starting thread, so only a thread that lives as long as the run will do.
+        lasting = context.get_start_method() == "forkserver" or threading.current_thread() is threading.main_thread()
+        channel = worker_main.Channel(theirs, self.go, self.done, index, envs)
+        arguments = (channel, payload, lasting)
+        self.process = context.Process(target=worker_main.run, args=arguments, daemon=True, name=f"env worker {index}")
+        with _main_module_hidden():
+            self.process.start()
+        theirs.close()  # so that reading from a dead worker ends
+
+    def wait_done(self, deadline: float) -> None:
+        """Block until the step is finished."""
+        while not self.done.acquire(True, ALIVE_CHECK_SECONDS):
+            self._check(deadline)
+
+    def receive(self, deadline: float) -> Any:
+        """Block until the worker has sent something."""
+        try:
+            while not self.conn.poll(ALIVE_CHECK_SECONDS):
+                self._check(deadline)
+            return self.conn.recv()
+        except (EOFError, OSError):
+            self.process.join(1)
+            raise self._dead() from None
+
+    def reply(self, patience: float = 1) -> Any:
+        """The result of a command."""
+        kind, value = self.receive(time.monotonic() + patience * self.timeout)
+        if kind == "refused":
+            raise WorkerError(self, value, refused=True)
+        if kind == "raised":
+            raise WorkerError(self, f"raised {value.strip().splitlines()[-1]}", value)
+        return value
+
+    def _check(self, deadline: float) -> None:
+        if not self.process.is_alive():
+            raise self._dead()
+        if time.monotonic() > deadline:
+            raise WorkerError(self, f"gave no answer within {self.timeout:g} s and was taken to hang")
+
+    def _dead(self) -> WorkerError:
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            return WorkerError(self, f"was killed by signal {-code} ({signal.Signals(-code).name})")
+        return WorkerError(self, f"ended its process (exit code {code})")
+
+    def kill(self) -> None:
+        """End the process, whatever it is doing."""
+        self.process.kill()
+        self.process.join(1)
+        self.conn.close()
+
+
+class Resources:
+    """What must not outlive the pool; closed by the pool, the garbage collector or the end of the program."""
+
+    def __init__(self) -> None:
+        self.workers: list[Worker] = []
+        self.shared: SharedRows | None = None
+        self.closed = False
+
+    def close(self) -> None:
+        """Let the workers close their envs, then end whoever is left. Safe to call twice."""
+        if self.closed:
+            return
+        self.closed = True
+        for worker in self.workers:
+            if self.shared is not None:
+                self.shared.control[worker.index, REQUEST] = COMMAND
+            with contextlib.suppress(OSError):
+                worker.conn.send(("close", None))
+            worker.go.release()
+        deadline = time.monotonic() + CLOSE_SECONDS
+        for worker in self.workers:
+            worker.process.join(max(0.0, deadline - time.monotonic()))
+            worker.kill()
+        self.workers.clear()
+        if self.shared is not None:
+            self.shared.release()
+            self.shared.unlink()
+
+
+class WorkerPool(VectorEnv):
+    """N envs over several worker processes, equal to the bit to the same envs in one process."""
+
+    def __init__(
+        self,
+        make_env: MakeEnv,
+        n_envs: int,
+        *,
+        n_workers: int,
+        start_method: str = "forkserver",
+        timeout: float = 60.0,
+        on_failure: Literal["restart", "abort"] = "restart",
+        max_restarts: int = 10,
+        action_mask: bool = True,
+    ) -> None:
+        self.n_envs, self.n_workers = n_envs, min(n_workers, n_envs)
+        self.timeout, self.on_failure, self.max_restarts = timeout, on_failure, max_restarts
+        self._context = multiprocessing.get_context(start_method)
+        if start_method == "forkserver":
+            # Imported once in the server; each worker is then a fork of it that shares the memory.
+            self._context.set_forkserver_preload([worker_main.__name__])
+        self._payload = _payload(make_env, action_mask)
+        self._seeds: list[int | None] = [None] * n_envs
+        self._returns, self._lengths = np.zeros(n_envs), np.zeros(n_envs, np.int64)
+        self._restarts = 0
+        self._interrupted: set[int] = set()  # workers replaced since the last step, reported by the next one
+        self._step_in_flight = False
+        self._resources = Resources()
+        # Runs before multiprocessing waits for its children at exit, which ignore the signal it sends them.
+        util.Finalize(self, self._resources.close, exitpriority=100)
+        bounds = np.linspace(0, n_envs, self.n_workers + 1).astype(int).tolist()
+        try:
+            for index in range(self.n_workers):
+                self._workers.append(self._start(index, slice(bounds[index], bounds[index + 1])))
+            self._description, *_ = [worker.reply() for worker in self._workers]
+            self._resources.shared = SharedRows(self._description, n_envs, self.n_workers)
+            for worker in self._workers:
+                self._attach(worker)
+        except WorkerError as failure:
+            self.close()
+            raise EnvError(f"{_name(failure.worker)} {failure.what} while making its envs.{failure.trace}") from None
+        except BaseException:
+            self.close()
+            raise
+        self.observation_space = self._description["observation_space"]
+        self.action_space = self._description["action_space"]
+        self.has_action_mask = self._description["has_action_mask"]
+        self.exact_resume = self._description["exact_resume"]
+
+    @property
+    def _workers(self) -> list[Worker]:
+        return self._resources.workers
+
+    @property
+    def _shared(self) -> SharedRows:
+        if self._resources.closed or self._resources.shared is None:
+            raise EnvError("The worker pool is closed.")
+        if self._step_in_flight:
+            raise EnvError("The last step of the worker pool was interrupted half-way: make a new pool.")
+        return self._resources.shared
+
+    def _start(self, index: int, envs: slice) -> Worker:
+        return Worker(self._context, index, envs, self._payload, self.timeout)
+
+    def _attach(self, worker: Worker) -> None:
+        worker.conn.send(("attach", (self._description, self.n_envs, self.n_workers, self._shared.name)))
+        worker.reply()
+
+    def reset(self, seeds: Sequence[int], row: StepRow) -> None:
+        """Seed and reset every slot."""
+        if len(seeds) != self.n_envs:
+            raise ValueError(f"{self.n_envs} envs need {self.n_envs} seeds, got {len(seeds)}")
+        self._seeds = [int(seed) for seed in seeds]
+        self._command("reset", {worker.index: (self._seeds[worker.envs],) for worker in self._workers})
+        self._interrupted.clear()  # a worker replaced meanwhile has been reset as well, with the seeds of its restart
+        self._returns[:], self._lengths[:] = 0.0, 0
+        self._copy_obs(row)
+
+    def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
+        """Step all workers at once; a worker that fails is replaced and its episodes are reported as interrupted."""
+        shared = self._shared
+        shared.actions[...] = actions
+        shared.control[:, REQUEST] = STEP
+        self._step_in_flight = True
+        stepping = [worker for worker in self._workers if worker.index not in self._interrupted]
+        for worker in stepping:
+            worker.go.release()
+        deadline = time.monotonic() + self.timeout
+        failures: list[WorkerError] = []
+        ended: list[EndedEpisode] = []
+        for worker in stepping:
+            try:
+                worker.wait_done(deadline)
+                if shared.control[worker.index, ENDED] == RAISED:
+                    worker.reply()
+                elif shared.control[worker.index, ENDED]:
+                    ended += worker.receive(deadline)
+            except WorkerError as error:
+                failures.append(error)
+        self._step_in_flight = False
+        for failure in failures:
+            self._replace(failure)
+        if self._interrupted:
+            ended = sorted(ended + self._interrupted_episodes(), key=lambda episode: episode.index)
+        self._returns += shared.row.reward
+        self._lengths += 1
+        for episode in ended:
+            self._returns[episode.index], self._lengths[episode.index] = 0.0, 0
+        self._copy_obs(row)
+        row.reward[...] = shared.row.reward
+        row.terminated[...] = shared.row.terminated
+        row.truncated[...] = shared.row.truncated
+        return ended or NONE_ENDED
+
+    def _copy_obs(self, row: StepRow) -> None:
+        shared = self._shared.row
+        copy_rows(row.obs, shared.obs)
+        if row.mask is not None:
+            row.mask[...] = shared.mask
+
+    def _interrupted_episodes(self) -> list[EndedEpisode]:
+        """The lost episodes of replaced workers; their rows become truncations without reward."""
+        lost = []
+        for worker in (self._workers[index] for index in self._interrupted):
+            rows = self._shared.part(worker.envs)
+            rows.reward[:], rows.terminated[:], rows.truncated[:] = 0.0, False, True
+            for i in range(worker.envs.start, worker.envs.stop):
+                # Counted up to the step before: what the failed one would have given is unknown.
+                counted = float(self._returns[i]), int(self._lengths[i])
+                lost.append(EndedEpisode(i, None, *counted, False, {"worker_restarted": True}))
+        self._interrupted.clear()
+        return lost
+
+    def save_state(self) -> dict[str, Any]:
+        """One entry per slot, the same tree as `InProcessVector` gives, so that the number of workers may change."""
+        parts = self._command("save_state", dict.fromkeys(range(self.n_workers), ()))
+        keys = ("envs", "seeds", "returns", "lengths")
+        return {"method": self.exact_resume, **{key: [entry for part in parts for entry in part[key]] for key in keys}}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore every slot by the way it was saved."""
+        if len(state["envs"]) != self.n_envs:
+            raise EnvError(f"The saved state is of {len(state['envs'])} envs, this run has {self.n_envs}.")
+        parts = {
+            worker.index: ({key: value[worker.envs] if key != "method" else value for key, value in state.items()},)
+            for worker in self._workers
+        }
+        self._command("load_state", parts, patience=LOAD_PATIENCE)
+        self._interrupted.clear()
+        self._seeds = list(state["seeds"])
+        self._returns[:], self._lengths[:] = state["returns"], state["lengths"]
+
+    def render(self, index: int = 0) -> np.ndarray | None:
+        """Frame of one slot; envs made without a render mode give None."""
+        worker = next(worker for worker in self._workers if index < worker.envs.stop)
+        frame: np.ndarray | None
+        (frame,) = self._command("render", {worker.index: (index - worker.envs.start,)})
+        return frame
+
+    def _command(self, command: str, arguments: dict[int, Any], patience: float = 1) -> list[Any]:
+        """Give some workers a command and collect the results; a worker lost meanwhile is replaced and asked again."""
+        for index, argument in arguments.items():
+            self._send(self._workers[index], command, argument)
+        results: dict[int, Any] = {}
+        failures: list[WorkerError] = []
+        for index in arguments:
+            try:
+                results[index] = self._workers[index].reply(patience)
+            except WorkerError as error:
+                failures.append(error)
+        for failure in failures:
+            index = failure.worker.index
+            if failure.refused:
+                raise EnvError(failure.what)
+            if failure.trace and command != "reset":  # the worker lives; the same command would raise again
+                raise EnvError(self._explain(failure))
+            self._replace(failure)
+            if command != "reset":  # replacing includes a reset
+                (results[index],) = self._command(command, {index: arguments[index]}, patience)
+        return [results.get(index) for index in arguments]
+
+    def _send(self, worker: Worker, command: str, argument: Any) -> None:
+        self._shared.control[worker.index, REQUEST] = COMMAND
+        with contextlib.suppress(OSError):  # a dead worker is noticed when its reply does not come
+            worker.conn.send((command, argument))
+        worker.go.release()
+
+    def _replace(self, failure: WorkerError) -> None:
+        """Put a fresh worker with freshly seeded envs in the place of a failed one, or close everything and raise."""
+        while True:
+            text, old = self._explain(failure), failure.worker
+            if self.on_failure == "abort" or self._restarts >= self.max_restarts:
+                spent = (
+                    f"Env workers failed more than {self.max_restarts} times. " if self.on_failure == "restart" else ""
+                )
+                self.close()
+                raise EnvError(spent + text)
+            self._restarts += 1
+            log.warning("%s\nThe worker is replaced (restart %d of %d).", text, self._restarts, self.max_restarts)
+            old.kill()
+            for i in range(old.envs.start, old.envs.stop):
+                sequence = np.random.SeedSequence([self._seeds[i] or 0, self._restarts])
+                self._seeds[i] = int(sequence.generate_state(1)[0] >> 1)
+            self._shared.control[old.index, AT] = IDLE
+            new = self._workers[old.index] = self._start(old.index, old.envs)
+            try:
+                new.reply()
+                self._attach(new)
+                self._send(new, "reset", (self._seeds[new.envs],))
+                new.reply()
+            except WorkerError as next_failure:
+                failure = next_failure
+                continue
+            self._interrupted.add(new.index)
+            return
+
+    def _explain(self, failure: WorkerError) -> str:
+        """A sentence that names the env, its seed and its last action, then the worker's traceback."""
+        worker, shared = failure.worker, self._shared
+        at = int(shared.control[worker.index, AT])
+        if at == IDLE:
+            seeds, actions = self._seeds[worker.envs], shared.actions[worker.envs].tolist()
+            history = f"Its envs were last reset with seeds {seeds} and their last actions were {actions}."
+            return f"{_name(worker)} {failure.what}. {history}{failure.trace}"
+        i = worker.envs.start + at
+        history = f"It was last reset with seed {self._seeds[i]} and its last action was {shared.actions[i].tolist()}."
+        return f"Env {i} (in worker {worker.index}) {failure.what}. {history}{failure.trace}"
+
+    def counters(self) -> dict[str, float]:
+        """How often a worker was replaced."""
+        return {"env/worker_restarts": self._restarts}
+
+    def describe(self) -> str:
+        """For the log."""
+        return f"{self.n_envs} envs in {self.n_workers} worker process{'es' if self.n_workers > 1 else ''}"
+
+    def close(self) -> None:
+        """End all workers and free the shared memory."""
+        self._resources.close()
+
+
+def _payload(make_env: MakeEnv, action_mask: bool) -> bytes:
+    """What a worker needs to make its envs. Registered envs go along: workers do not run the user's script."""
+    try:
+        specs = cloudpickle.dumps(list(gym.registry.values()))
+    except Exception:  # some registration holds an object that cannot be sent; gym.make by import still works
+        specs = b""
+    try:
+        return bytes(cloudpickle.dumps((make_env, action_mask, specs)))
+    except Exception as error:
+        raise EnvError(f"The function that makes the env cannot be sent to a worker process: {error}") from error
+
+
+@contextlib.contextmanager
+def _main_module_hidden() -> Iterator[None]:
+    """Keep a new process from running the user's script again, which may import torch or start another pool."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _name(worker: Worker) -> str:
+    return f"Worker {worker.index} (envs {worker.envs.start} to {worker.envs.stop - 1})"

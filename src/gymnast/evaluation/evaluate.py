@@ -1,0 +1,176 @@
+"""Unbiased vectorised evaluation (RUN-4): every env slot plays a fixed number of whole episodes.
+
+Averaging the first episodes to finish favours short ones (13 instead of 255 in the test that shows it).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from gymnast.envs.spaces import Observation
+from gymnast.envs.vector import EndedEpisode, VectorEnv
+from gymnast.errors import EnvError
+from gymnast.evaluation.exact import TabularModel, exact_return
+from gymnast.policies.actor_critic import ActorCritic
+
+MAX_EPISODE_STEPS = 1_000_000
+
+
+@dataclass
+class Evaluation:
+    """Outcome of one evaluation and the protocol it was made under."""
+
+    returns: list[float]
+    lengths: list[int]
+    successes: list[bool]
+    deterministic: bool
+    exact: float | None = None
+    """Expected return computed from the transition table, where the env has one."""
+    differences: dict[str, Any] = field(default_factory=dict)
+    """What the evaluation envs have other than the training envs."""
+
+    @property
+    def mean(self) -> float:
+        """Mean return."""
+        return math.fsum(self.returns) / len(self.returns)
+
+    @property
+    def std(self) -> float:
+        """Population standard deviation of returns."""
+        return float(np.std(self.returns))
+
+    def sentence(self) -> str:
+        """`500.0 ± 0.0 over 100 episodes, deterministic`."""
+        how = "deterministic" if self.deterministic else "sampled"
+        exact = "" if self.exact is None else f" (exact expectation {self.exact:.4g})"
+        return f"{_number(self.mean)} ± {_number(self.std)} over {len(self.returns)} episodes, {how}{exact}"
+
+    def metrics(self) -> dict[str, float | None]:
+        """By catalogue name."""
+        steps = sum(self.lengths)
+        return {
+            "eval/return_mean": self.mean,
+            "eval/return_std": self.std,
+            "eval/return_min": min(self.returns),
+            "eval/return_max": max(self.returns),
+            "eval/length_mean": steps / len(self.lengths),
+            "eval/reward_per_step": math.fsum(self.returns) / max(steps, 1),
+            "eval/success_rate": sum(self.successes) / len(self.successes) if self.successes else None,
+            "eval/episodes": float(len(self.returns)),
+            "eval/exact_return": self.exact,
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """For files and `--json`."""
+        return {
+            "mean": self.mean,
+            "std": self.std,
+            "min": min(self.returns),
+            "max": max(self.returns),
+            "episodes": len(self.returns),
+            "length_mean": sum(self.lengths) / len(self.lengths),
+            "success_rate": self.metrics()["eval/success_rate"],
+            "deterministic": self.deterministic,
+            "exact": self.exact,
+            "differences": self.differences,
+        }
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}" if abs(value) >= 100 or value == round(value) else f"{value:.3g}"
+
+
+def quotas(episodes: int, n_envs: int) -> np.ndarray:
+    """Episodes per slot, fixed before anything is played."""
+    share, rest = divmod(episodes, n_envs)
+    return np.array([share + (i < rest) for i in range(n_envs)])
+
+
+def evaluate(
+    policy: ActorCritic,
+    envs: VectorEnv,
+    episodes: int,
+    seeds: Sequence[int],
+    *,
+    deterministic: bool = True,
+    generator: torch.Generator | None = None,
+    tabular: TabularModel | None = None,
+    on_episode: Callable[[int], None] | None = None,
+) -> Evaluation:
+    """Play `episodes` whole episodes on `envs`; nothing about the policy changes."""
+    left = quotas(episodes, envs.n_envs)
+    result = Evaluation([], [], [], deterministic)
+    row = envs.new_row()
+    device = next(policy.parameters()).device
+    generator = generator or torch.Generator(device).manual_seed(0)
+    obs, mask = tensors(row.obs), None if row.mask is None else torch.from_numpy(row.mask)
+    actions = np.zeros((envs.n_envs, *policy.distribution.action_shape), _numpy_dtype(policy))
+    with torch.inference_mode():
+        envs.reset(seeds, row)
+        for step in range(MAX_EPISODE_STEPS * int(left.max())):
+            noise = None if deterministic else policy.distribution.noise((envs.n_envs,), generator)
+            action, _, _ = policy.act(_to(device, obs), noise, None if mask is None else mask.to(device))
+            actions[...] = action.cpu().numpy()
+            for episode in envs.step(actions, row):
+                if left[episode.index] > 0:
+                    left[episode.index] -= 1
+                    _record(result, episode)
+                    if on_episode is not None:
+                        on_episode(len(result.returns))
+            if len(result.returns) == episodes:
+                break
+            if step > MAX_EPISODE_STEPS:
+                raise EnvError("An evaluation episode does not end: set env.time_limit (eval.env.time_limit for evaluation only).")
+        if tabular is not None:
+            result.exact = exact(policy, tabular, deterministic=deterministic)
+    return result
+
+
+def _record(result: Evaluation, episode: EndedEpisode) -> None:
+    result.returns.append(episode.ret)
+    result.lengths.append(episode.length)
+    success = success_of(episode)
+    if success is not None:
+        result.successes.append(success)
+
+
+def success_of(episode: EndedEpisode) -> bool | None:
+    """Whether the env called the episode a success; None when it does not say."""
+    for key in ("is_success", "success"):
+        if key in episode.infos:
+            return bool(episode.infos[key])
+    return None
+
+
+def exact(policy: ActorCritic, model: TabularModel, *, deterministic: bool = True) -> float:
+    """Exact expected return of the policy under the env's transition table."""
+    states = torch.arange(len(model.initial_distribution), device=next(policy.parameters()).device)
+    with torch.inference_mode():
+        actions, params, _ = policy.act(states, None)
+        probabilities = torch.softmax(params, -1).cpu().numpy()
+    if deterministic:
+        probabilities = np.eye(probabilities.shape[1])[actions.cpu().numpy()]
+    return exact_return(model.P, model.initial_distribution, probabilities, model.horizon)
+
+
+def tensors(obs: Observation) -> Any:
+    """Torch views of observation arrays."""
+    if isinstance(obs, dict):
+        return {key: torch.from_numpy(array) for key, array in obs.items()}
+    return torch.from_numpy(obs)
+
+
+def _to(device: torch.device, obs: Any) -> Any:
+    if device.type == "cpu":
+        return obs
+    return {key: tensor.to(device) for key, tensor in obs.items()} if isinstance(obs, dict) else obs.to(device)
+
+
+def _numpy_dtype(policy: ActorCritic) -> Any:
+    return np.float32 if policy.distribution.action_dtype == torch.float32 else np.int64

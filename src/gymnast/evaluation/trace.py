@@ -1,0 +1,139 @@
+"""EpisodeTrace: one episode with everything that shows or explains it. Videos, the inspector and reports all read this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from gymnast.config.schema import RunConfig
+from gymnast.config.schedule import Clock, value_at
+from gymnast.envs.registry import make_envs
+from gymnast.envs.spaces import row, stack
+from gymnast.envs.vector import VectorEnv
+from gymnast.evaluation.evaluate import MAX_EPISODE_STEPS, tensors
+from gymnast.policies.actor_critic import ActorCritic
+from gymnast.policies.distributions import Categorical
+from gymnast.rollout.returns import discounted_returns, gae
+
+
+@dataclass
+class EpisodeTrace:
+    """One episode, step by step. Lists have one entry per step; `frames` and `values` have one more, for the end."""
+
+    seed: int
+    frames: list[np.ndarray] = field(default_factory=list)
+    observations: list[Any] = field(default_factory=list)
+    actions: list[Any] = field(default_factory=list)
+    executed: list[Any] = field(default_factory=list)
+    """What the env was given: clipped where the chosen action was out of bounds."""
+    probabilities: list[np.ndarray] | None = None
+    """Of each discrete action."""
+    values: list[float] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+    advantages: np.ndarray | None = None
+    """GAE as training computes it; return − baseline without a critic."""
+    returns: np.ndarray | None = None
+    """Discounted Monte-Carlo returns."""
+    infos: dict[str, Any] = field(default_factory=dict)
+    terminated: bool = False
+    fps: int = 30
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+    @property
+    def ret(self) -> float:
+        """Undiscounted return in the env's own reward."""
+        return float(self.infos.get("episode_return", sum(self.rewards)))
+
+
+def record_episode(
+    policy: ActorCritic,
+    config: RunConfig,
+    *,
+    seed: int,
+    deterministic: bool = True,
+    frames: bool = False,
+) -> EpisodeTrace:
+    """Play one episode and keep everything."""
+    envs = make_envs(config.env, 1, render_mode="rgb_array" if frames else None)
+    if not frames:
+        envs.close()
+        envs = make_envs(config.env.model_copy(update={"vectorization": "inprocess"}), 1)
+    try:
+        return _record(policy, config, envs, seed, deterministic, frames)
+    finally:
+        envs.close()
+
+
+def _record(policy: ActorCritic, config: RunConfig, envs: VectorEnv, seed: int, deterministic: bool, frames: bool) -> EpisodeTrace:
+    trace = EpisodeTrace(seed, fps=_fps(envs))
+    distribution = policy.distribution
+    generator = torch.Generator().manual_seed(seed)
+    step = envs.new_row()
+    mask = None if step.mask is None else torch.from_numpy(step.mask)
+    probabilities: list[np.ndarray] = []
+    low, high = getattr(envs.action_space, "low", None), getattr(envs.action_space, "high", None)
+    with torch.inference_mode():
+        envs.reset([seed], step)
+        for _ in range(MAX_EPISODE_STEPS):
+            if frames and (frame := envs.render(0)) is not None:
+                trace.frames.append(frame)
+            obs = tensors(step.obs)
+            noise = None if deterministic else distribution.noise((1,), generator)
+            action, params, _ = policy.act(obs, noise, mask)
+            trace.observations.append(_copy(row(step.obs, 0)))
+            trace.values.append(float(policy.values(obs)[0]))
+            if isinstance(distribution, Categorical):
+                probabilities.append(torch.softmax(params[0], -1).numpy())
+            chosen = action.numpy()
+            trace.actions.append(chosen[0].tolist())
+            trace.executed.append((chosen[0] if low is None else np.clip(chosen[0], low, high)).tolist())
+            ended = envs.step(chosen, step)
+            trace.rewards.append(float(step.reward[0]))
+            if ended:
+                break
+        last = ended[0]
+        final = tensors(stack([last.final_obs], envs.observation_space))
+        trace.values.append(float(policy.values(final)[0]))
+        trace.observations.append(_copy(last.final_obs))
+    trace.terminated = last.terminated
+    trace.infos = {**last.infos, "episode_return": last.ret}
+    trace.probabilities = probabilities or None
+    _targets(trace, config, policy.has_critic)
+    return trace
+
+
+def _copy(obs: Any) -> Any:
+    return {key: np.array(value) for key, value in obs.items()} if isinstance(obs, dict) else np.array(obs)
+
+
+def _targets(trace: EpisodeTrace, config: RunConfig, has_critic: bool) -> None:
+    """Returns and advantages by the functions training uses, at the end of the schedules."""
+    clock = Clock(0, 0, 1.0)
+    gamma = value_at(config.algo.gamma, clock)
+    reward = np.array(trace.rewards, np.float32)[:, None]
+    last = np.zeros(reward.shape, np.bool_)
+    last[-1] = True
+    trace.returns = discounted_returns(reward, last, gamma)[:, 0]
+    value = np.array(trace.values, np.float32)
+    if has_critic and hasattr(config.algo, "gae_lambda"):
+        ended = last if trace.terminated else np.zeros_like(last)
+        advantage, _ = gae(
+            reward, value[:-1, None], value[1:, None], ended, last & ~ended, gamma, value_at(config.algo.gae_lambda, clock)
+        )
+        trace.advantages = advantage[:, 0]
+    else:
+        baseline = value[:-1] if has_critic else trace.returns.mean()
+        trace.advantages = trace.returns - baseline
+
+
+def _fps(envs: VectorEnv) -> int:
+    inner: Any = envs
+    while hasattr(inner, "inner"):
+        inner = inner.inner
+    metadata = inner.envs[0].metadata if hasattr(inner, "envs") else {}
+    return int(metadata.get("render_fps") or 30)

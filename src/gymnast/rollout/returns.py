@@ -1,0 +1,87 @@
+"""Returns and advantages: pure functions on [T, N] arrays, termination and truncation as separate inputs.
+
+A terminated step has no future: nothing is bootstrapped. A truncated one has a future we did not see: it is bootstrapped
+from the value of its own final observation. Both cut the λ-trace, because the next row belongs to another episode.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Flags = NDArray[np.bool_]
+
+
+def gae(
+    reward: Floats,
+    value: Floats,
+    next_value: Floats,
+    terminated: Flags,
+    truncated: Flags,
+    gamma: float,
+    lam: float,
+) -> tuple[Floats, Floats]:
+    """Generalised advantages (Schulman et al. 2016) and value targets, both [T, N].
+
+    `next_value[t]` is the value of the state that step t led to (of the final observation where an episode was cut off).
+    """
+    advantage = reward - value + np.float32(gamma) * next_value * ~terminated
+    carry = np.float32(gamma * lam) * ~(terminated | truncated)
+    for t in range(len(advantage) - 2, -1, -1):
+        advantage[t] += carry[t] * advantage[t + 1]
+    return advantage, advantage + value
+
+
+def discounted_returns(reward: Floats, ended: Flags, gamma: float) -> Floats:
+    """Monte-Carlo returns [T, N] of each step to the end of its episode; the tail after the last end counts from zero."""
+    returns = reward.copy()
+    carry = np.float32(gamma) * ~ended
+    for t in range(len(returns) - 2, -1, -1):
+        returns[t] += carry[t] * returns[t + 1]
+    return returns
+
+
+class RewardScaler:
+    """Divides rewards by the running std of the discounted reward sum; no mean is subtracted, the sign is kept.
+
+    Statistics are exact over all sums seen so far. Raw returns are reported elsewhere, always.
+    """
+
+    def __init__(self, n_envs: int, clip: float) -> None:
+        self.clip = clip
+        self._sums = np.zeros(n_envs, np.float64)
+        self._mean, self._m2, self._count = 0.0, 0.0, 0.0
+
+    @property
+    def std(self) -> float:
+        """Current divisor."""
+        return float(np.sqrt(self._m2 / self._count + 1e-8)) if self._count else 1.0
+
+    def __call__(self, reward: Floats, ended: Flags, gamma: float) -> Floats:
+        """Take in one rollout [T, N] and return its scaled rewards."""
+        sums = np.empty(reward.shape, np.float64)
+        current = self._sums
+        for t in range(len(reward)):
+            current = current * gamma + reward[t]
+            sums[t] = current
+            current = current * ~ended[t]
+        self._sums = current
+        self._merge(sums)
+        return np.clip(reward / np.float32(self.std), -self.clip, self.clip)
+
+    def _merge(self, x: NDArray[np.float64]) -> None:
+        n, mean = float(x.size), float(x.mean())
+        total, delta = self._count + n, mean - self._mean
+        self._m2 += float(((x - mean) ** 2).sum()) + delta * delta * self._count * n / total
+        self._mean += delta * n / total
+        self._count = total
+
+    def state(self) -> dict[str, object]:
+        """For the checkpoint."""
+        return {"sums": self._sums.copy(), "mean": self._mean, "m2": self._m2, "count": self._count}
+
+    def load_state(self, state: dict[str, object]) -> None:
+        """Restore bit-equal."""
+        self._sums = np.array(state["sums"], np.float64)
+        self._mean, self._m2, self._count = (float(state[k]) for k in ("mean", "m2", "count"))  # type: ignore[arg-type]

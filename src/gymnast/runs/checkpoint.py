@@ -1,0 +1,552 @@
+"""Checkpoints: `checkpoints/step=<env_steps>/` with policy, state and a manifest of hashes; atomic, no pickle.
+
+`policy.safetensors` is what is needed to act. `state.safetensors` and the `state` tree of the manifest are the rest:
+the tree holds JSON values and, where a tensor was, `{"$tensor": name}`. Every file is verified before it is used,
+because safetensors loads a flipped bit without complaint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import itertools
+import json
+import math
+import os
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gymnast.errors import CheckpointError
+from gymnast.runs.store import now, process_start
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FORMAT = 1
+POLICY, STATE, MANIFEST = "policy.safetensors", "state.safetensors", "manifest.json"
+POINTERS = ("best", "last")
+_STEP = re.compile(r"step=(0|[1-9][0-9]*)")
+_LEFTOVER = re.compile(r"\.tmp-([0-9]+)-(.+)-[0-9]+")
+_SEAL = ',\n"sha256": "%s"\n}\n'
+_PLAIN = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
+"""Types that torch, numpy and safetensors all have; others are stored as bytes with their type in the tree."""
+_counter = itertools.count()
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a checkpoint says about itself, readable without torch."""
+
+    step: int
+    created: str
+    metrics: dict[str, Any]
+    counters: dict[str, Any]
+    versions: dict[str, str]
+    files: dict[str, dict[str, Any]]
+    """sha256 and size of each tensor file."""
+    policy: list[str]
+    """Names of the policy's tensors in their order, which the tensor file does not keep."""
+    tree: Any
+    """The state with placeholders where the tensors were."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A verified checkpoint in memory, tensors on the CPU."""
+
+    folder: Path
+    policy: dict[str, Tensor]
+    state: Any
+    manifest: Manifest
+
+
+# --- save ---------------------------------------------------------------------------------------------------
+
+
+def save(  # noqa: PLR0917 the six parts of a checkpoint
+    run_folder: Path,
+    step: int,
+    policy: dict[str, Tensor],
+    state: Any,
+    metrics: dict[str, Any],
+    counters: dict[str, Any],
+    *,
+    sync: bool = True,
+) -> Path:
+    """Write the checkpoint of `step` and point `last` at it; whole or not at all, an older one stays until then.
+
+    A checkpoint of the same step is replaced. `sync=False` skips fsync: safe against a kill, not against a power cut.
+    """
+    from safetensors.torch import save as to_bytes
+
+    step = int(step)
+    if step < 0:
+        raise CheckpointError(f"A checkpoint needs a step of 0 or more, not {step}.")
+    checkpoints = Path(run_folder) / "checkpoints"
+    target = checkpoints / f"step={step}"
+    tensors: dict[str, Tensor] = {}
+    tree = encode(state, tensors, "state")
+    blobs = {POLICY: to_bytes(_ready(_checked_policy(policy))), STATE: to_bytes(_ready(tensors))}
+    files = {name: {"sha256": hashlib.sha256(blob).hexdigest(), "size": len(blob)} for name, blob in blobs.items()}
+    blobs[MANIFEST] = _sealed(
+        format=FORMAT,
+        step=step,
+        created=now(),
+        versions=_versions(),
+        counters=encode(counters, None, "counters"),
+        metrics=encode(metrics, None, "metrics"),
+        files=files,
+        policy=list(policy),
+        state=tree,
+    )
+    temporary = _temporary(checkpoints)
+    try:
+        checkpoints.mkdir(exist_ok=True)
+        _sweep(checkpoints)
+        temporary.mkdir()
+        for name, blob in blobs.items():
+            _write(temporary / name, blob, sync)
+        if sync:
+            _sync_folder(temporary)
+        _move(temporary, target)
+        _point(checkpoints, "last", target.name, sync)
+    except OSError as error:
+        raise CheckpointError(
+            f"Checkpoint {target.name} could not be written in '{checkpoints}': {error.strerror or error}. "
+            "The earlier checkpoints are intact. Free some space or check the rights of the folder, then resume."
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)  # gone already when all went well
+    return target
+
+
+def mark_best(run_folder: Path, step: int, *, sync: bool = True) -> None:
+    """Point `best` at the saved checkpoint of `step`."""
+    checkpoints = Path(run_folder) / "checkpoints"
+    if not (checkpoints / f"step={step}").is_dir():
+        raise CheckpointError(f"There is no checkpoint step={step} in '{checkpoints}' to mark as best: save it first.")
+    try:
+        _point(checkpoints, "best", f"step={step}", sync)
+    except OSError as error:
+        raise CheckpointError(f"'{checkpoints / 'best'}' could not be written: {error.strerror or error}.") from error
+
+
+def prune(run_folder: Path, keep: int) -> list[str]:
+    """Remove all but the newest `keep` checkpoints, `best` and `last`; returns the names of the removed ones."""
+    checkpoints = Path(run_folder) / "checkpoints"
+    protected = {read_pointer(run_folder, name) for name in POINTERS}
+    removed = [name for name in _newest_first(run_folder)[max(keep, 0) :] if name not in protected]
+    for name in removed:
+        # Moved aside first: a process killed half-way through the removal leaves no half checkpoint.
+        temporary = _temporary(checkpoints)
+        (checkpoints / name).rename(temporary)
+        shutil.rmtree(temporary, ignore_errors=True)
+    return removed
+
+
+# --- find ---------------------------------------------------------------------------------------------------
+
+
+def steps(run_folder: Path) -> list[int]:
+    """The steps that have a checkpoint, ascending."""
+    try:
+        names = [entry.name for entry in (Path(run_folder) / "checkpoints").iterdir()]
+    except OSError:
+        return []
+    return sorted(int(match[1]) for match in map(_STEP.fullmatch, names) if match)
+
+
+def read_pointer(run_folder: Path, name: str) -> str | None:
+    """The checkpoint `best` or `last` points at (`step=120000`); None when it points at none."""
+    checkpoints = Path(run_folder) / "checkpoints"
+    try:
+        target = (checkpoints / name).read_text().strip()
+    except (OSError, ValueError):
+        return None
+    return target if _STEP.fullmatch(target) and (checkpoints / target).is_dir() else None
+
+
+def _newest_first(run_folder: Path) -> list[str]:
+    """Names from `last` downwards; steps above `last` come at the end: a rewound attempt left them behind."""
+    last = read_pointer(run_folder, "last")
+    top = int(last.removeprefix("step=")) if last else math.inf
+    return [f"step={step}" for step in sorted(steps(run_folder), key=lambda step: (step > top, -step))]
+
+
+# --- load ---------------------------------------------------------------------------------------------------
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Metrics, counters and versions of a checkpoint, verified against its own seal; does not touch the tensors."""
+    path = Path(folder) / MANIFEST
+    raw = _read(path)
+    size = len(_SEAL % ("0" * 64))
+    body = raw[:-size]
+    if raw[-size:] != (_SEAL % hashlib.sha256(body).hexdigest()).encode():
+        raise _damaged(path, "its content does not match its checksum")
+    try:
+        content = json.loads(raw)
+        if content["format"] != FORMAT:
+            raise CheckpointError(
+                f"Checkpoint '{folder}' has format {content['format']}, this gymnast reads format {FORMAT}. "
+                "Use the version of gymnast that wrote it (see 'versions' in its manifest.json)."
+            )
+        return Manifest(
+            step=content["step"],
+            created=content["created"],
+            metrics=decode(content["metrics"], {}),
+            counters=decode(content["counters"], {}),
+            versions=content["versions"],
+            files={name: dict(entry) for name, entry in content["files"].items()},
+            policy=list(content["policy"]),
+            tree=content["state"],
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _damaged(path, f"it cannot be read ({error!r})") from error
+
+
+def load(folder: Path, *, with_state: bool = True) -> Checkpoint:
+    """Read and verify a checkpoint; a damaged file is named. `with_state=False` reads only what is needed to act."""
+    import torch
+
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise CheckpointError(f"There is no checkpoint '{folder}'.")
+    manifest = read_manifest(folder)
+    with torch.inference_mode(False):  # tensors made in inference mode could not be trained on
+        unordered = _load_tensors(folder / POLICY, manifest)
+        if unordered.keys() != set(manifest.policy):
+            raise _damaged(folder / MANIFEST, f"its list of names does not fit {POLICY}")
+        policy = {name: unordered[name] for name in manifest.policy}
+        if not with_state:
+            return Checkpoint(folder, policy, None, manifest)
+        tensors = _load_tensors(folder / STATE, manifest)
+        try:
+            state = decode(manifest.tree, tensors)
+        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+            raise _damaged(folder / MANIFEST, f"its state does not fit {STATE} ({error!r})") from error
+    return Checkpoint(folder, policy, state, manifest)
+
+
+def load_latest(run_folder: Path, *, with_state: bool = True) -> tuple[Checkpoint, list[str]]:
+    """The newest checkpoint that is whole, and a sentence about each newer one that had to be skipped."""
+    skipped: list[str] = []
+    for name in _newest_first(run_folder):
+        try:
+            return load(Path(run_folder) / "checkpoints" / name, with_state=with_state), skipped
+        except CheckpointError as error:
+            skipped.append(f"{name} was skipped: {error}")
+    if skipped:
+        raise CheckpointError(f"Run '{run_folder}' has no whole checkpoint. " + " ".join(skipped))
+    raise CheckpointError(f"Run '{run_folder}' has no checkpoint yet.")
+
+
+def _load_tensors(path: Path, manifest: Manifest) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load as from_bytes
+
+    raw = _read(path)
+    expected = manifest.files.get(path.name, {})
+    if len(raw) != expected.get("size"):
+        raise _damaged(path, f"it has {len(raw)} bytes instead of {expected.get('size')}")
+    if hashlib.sha256(raw).hexdigest() != expected.get("sha256"):
+        raise _damaged(path, "its content does not match its checksum")
+    try:
+        return from_bytes(raw)
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise _damaged(path, f"it is no safetensors file ({error})") from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _damaged(path, error.strerror or str(error)) from error
+
+
+def _damaged(path: Path, what: str) -> CheckpointError:
+    return CheckpointError(
+        f"The checkpoint file '{path}' is damaged: {what}. Use another checkpoint of the run, "
+        "for example RUN/@best, or resume, which takes the newest whole one."
+    )
+
+
+# --- the state tree -----------------------------------------------------------------------------------------
+
+
+def encode(value: Any, tensors: dict[str, Tensor] | None, path: str) -> Any:
+    """Strict JSON of a tree; its tensors and arrays go into `tensors` (or are refused when that is None)."""
+    kind = type(value)
+    if value is None or kind is bool or kind is str:
+        return value
+    if kind is int:
+        # Other JSON readers (browsers) keep 53 bits only; generator states have 128.
+        return value if -(2**53) < value < 2**53 else {"$int": str(value)}
+    if kind is float:
+        return value if math.isfinite(value) else {"$float": str(value)}
+    if isinstance(value, dict):
+        return _encode_dict(value, tensors, path)
+    if kind is list:
+        return [encode(item, tensors, f"{path}/{index}") for index, item in enumerate(value)]
+    if kind is tuple:
+        return {"$tuple": [encode(item, tensors, f"{path}/{index}") for index, item in enumerate(value)]}
+    return _encode_array(value, tensors, path)
+
+
+def _encode_dict(value: dict[Any, Any], tensors: dict[str, Tensor] | None, path: str) -> Any:
+    escape = False
+    items = {}
+    for key, item in value.items():
+        if type(key) is not str:
+            raise CheckpointError(
+                f"The checkpoint cannot hold '{path}': its key {key!r} is a {type(key).__name__}. "
+                "Keys must be text, because JSON has no others: use str(key) and convert back on loading."
+            )
+        escape = escape or key.startswith("$")
+        items[key] = encode(item, tensors, f"{path}/{key}")
+    return {"$dict": [[key, item] for key, item in items.items()]} if escape else items
+
+
+def _encode_array(value: Any, tensors: dict[str, Tensor] | None, path: str) -> Any:
+    import numpy as np
+    import torch
+
+    if tensors is None:
+        if isinstance(value, np.generic) or (isinstance(value, np.ndarray | torch.Tensor) and value.ndim == 0):
+            return encode(value.item(), None, path)
+        raise _unsupported(value, path)
+    if isinstance(value, torch.Tensor):
+        entry, tensor = _tensor_entry(value, path)
+    elif isinstance(value, np.ndarray | np.generic):
+        entry, tensor = _numpy_entry(value, path)
+    elif type(value) is bytes:
+        entry, tensor = {"kind": "bytes"}, _byte_tensor(value)
+    else:
+        raise _unsupported(value, path)
+    name = path.encode(errors="backslashreplace").decode()
+    while name in tensors or name == "__metadata__":  # a key may hold the separator
+        name += "#"
+    tensors[name] = tensor
+    return {"$tensor": name, **entry}
+
+
+def _unsupported(value: Any, path: str) -> CheckpointError:
+    return CheckpointError(
+        f"The checkpoint cannot hold '{path}': it is a {type(value).__module__}.{type(value).__qualname__}. "
+        "Give tensors, arrays, text, numbers, booleans, None, or dicts, lists and tuples of these."
+    )
+
+
+def _tensor_entry(value: Tensor, path: str) -> tuple[dict[str, Any], Tensor]:
+    import torch
+
+    if value.layout != torch.strided or value.is_meta or value.is_quantized:
+        raise _unsupported(value, path)
+    tensor = value.detach().cpu().resolve_conj().resolve_neg()
+    if str(tensor.dtype).removeprefix("torch.") in (*_PLAIN, "bfloat16"):
+        return {}, tensor
+    raw = tensor.contiguous().reshape(-1).view(torch.uint8)
+    return {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}, raw
+
+
+def _numpy_entry(value: Any, path: str) -> tuple[dict[str, Any], Tensor]:
+    import numpy as np
+    import torch
+
+    array = np.asarray(value)
+    entry: dict[str, Any] = {"kind": "scalar" if isinstance(value, np.generic) else "numpy"}
+    if array.dtype.hasobject or array.dtype.names is not None or type(value) not in (np.ndarray, array.dtype.type):
+        raise _unsupported(value, path)
+    if array.dtype.isnative and array.dtype.name in _PLAIN:
+        simple = array.flags.c_contiguous and array.flags.writeable
+        return entry, torch.from_numpy(array if simple else np.array(array, order="C"))
+    return entry | {"dtype": array.dtype.str, "shape": list(array.shape)}, _byte_tensor(array.tobytes())
+
+
+def _byte_tensor(raw: bytes) -> Tensor:
+    import torch
+
+    return torch.frombuffer(bytearray(raw), dtype=torch.uint8) if raw else torch.empty(0, dtype=torch.uint8)
+
+
+def decode(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """The tree that `encode` was given."""
+    if isinstance(value, list):
+        return [decode(item, tensors) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$tensor" in value:
+        return _decode_array(value, tensors[value["$tensor"]])
+    if "$float" in value:
+        return float(value["$float"])
+    if "$int" in value:
+        return int(value["$int"])
+    if "$tuple" in value:
+        return tuple(decode(item, tensors) for item in value["$tuple"])
+    items = value["$dict"] if "$dict" in value else value.items()
+    return {key: decode(item, tensors) for key, item in items}
+
+
+def _decode_array(entry: dict[str, Any], tensor: Tensor) -> Any:
+    import numpy as np
+    import torch
+
+    kind, dtype = entry.get("kind", "torch"), entry.get("dtype")
+    if kind == "torch":
+        if dtype is None:
+            return tensor
+        known = getattr(torch, dtype)
+        if not isinstance(known, torch.dtype):
+            raise ValueError(f"unknown dtype {dtype!r}")
+        return tensor.view(known).reshape(entry["shape"])
+    array = tensor.numpy()
+    if kind == "bytes":
+        return array.tobytes()
+    if dtype is not None:
+        stored = np.dtype(dtype)
+        if stored.hasobject:  # its bytes would be taken for addresses of Python objects
+            raise ValueError(f"unknown dtype {dtype!r}")
+        array = np.ndarray(entry["shape"], stored, buffer=bytearray(array.tobytes()))
+    return array[()] if kind == "scalar" else array
+
+
+def _checked_policy(policy: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The policy's tensors, refused when the file format cannot hold one of them as it is."""
+    tensors: dict[str, Tensor] = {}
+    for name, value in policy.items():
+        entry = _encode_array(value, tensors, name)
+        if entry != {"$tensor": name}:
+            raise CheckpointError(
+                f"The policy tensor '{name}' cannot be saved: it is a {type(value).__name__} of {value.dtype}. "
+                "Convert it to a tensor of a usual type first."
+            )
+    return tensors
+
+
+def _ready(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Contiguous (channels-last is refused) and without shared memory (views of one flat tensor are refused)."""
+    seen: set[int] = set()
+    result = {}
+    for name, tensor in tensors.items():
+        ready = tensor.contiguous()
+        memory = ready.untyped_storage().data_ptr()
+        if memory in seen:
+            ready = ready.clone()
+            memory = ready.untyped_storage().data_ptr()
+        seen.add(memory)
+        result[name] = ready
+    return result
+
+
+# --- files --------------------------------------------------------------------------------------------------
+
+
+def _sealed(**content: Any) -> bytes:
+    """One JSON object, a line per key, whose last key is the hash of everything before it."""
+    lines = (f'"{key}": {json.dumps(value, allow_nan=False)}' for key, value in content.items())
+    body = "{\n" + ",\n".join(lines)
+    return (body + _SEAL % hashlib.sha256(body.encode()).hexdigest()).encode()
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    import importlib.metadata
+    import platform
+
+    import numpy as np
+    import torch
+
+    try:
+        own = importlib.metadata.version("gymnast")
+    except importlib.metadata.PackageNotFoundError:
+        own = "source"
+    return {"gymnast": own, "torch": torch.__version__, "numpy": np.__version__, "python": platform.python_version()}
+
+
+def _write(path: Path, data: bytes, sync: bool) -> None:
+    with path.open("wb", buffering=0) as file:
+        view = memoryview(data)
+        while view:  # a nearly full disk takes a part and refuses the rest
+            view = view[file.write(view) :]
+        if sync:
+            os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # some systems cannot sync folders
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _temporary(checkpoints: Path) -> Path:
+    """A name that says which process writes there, so that others can tell a leftover from work in progress."""
+    pid = os.getpid()
+    return checkpoints / f".tmp-{pid}-{_start(pid)}-{next(_counter)}"
+
+
+def _start(pid: int) -> str:
+    return re.sub(r"\W", "_", process_start(pid) or "gone")
+
+
+def _sweep(checkpoints: Path) -> None:
+    """Remove what killed saves left behind."""
+    for entry in os.scandir(checkpoints):
+        match = _LEFTOVER.fullmatch(entry.name)
+        if match and _start(int(match[1])) != match[2]:
+            _remove(Path(entry.path))
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _point(checkpoints: Path, name: str, target: str, sync: bool) -> None:
+    """Replace a pointer file and make it and its neighbours durable."""
+    temporary = _temporary(checkpoints)
+    try:
+        _write(temporary, f"{target}\n".encode(), sync)
+        temporary.replace(checkpoints / name)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    if sync:
+        _sync_folder(checkpoints)
+
+
+def _move(temporary: Path, target: Path) -> None:
+    """Put the finished folder in place; an older one of the same step is swapped out in the same moment."""
+    if target.exists():
+        if _swap(temporary, target):
+            return  # `temporary` now holds the old one and is removed by the caller
+        # Without an atomic swap there is a moment without this step; `load_latest` then takes the one before.
+        aside = _temporary(target.parent)
+        target.rename(aside)
+        temporary.rename(target)
+        shutil.rmtree(aside, ignore_errors=True)
+    else:
+        temporary.rename(target)
+
+
+def _swap(first: Path, second: Path) -> bool:
+    """Exchange two folders atomically where the system can (Linux, macOS)."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None, use_errno=True)
+        a, b = os.fsencode(first), os.fsencode(second)
+        if sys.platform == "darwin":
+            return bool(library.renamex_np(a, b, 2) == 0)  # RENAME_SWAP
+        here = -100  # AT_FDCWD
+        return bool(library.renameat2(here, a, here, b, 2) == 0)  # RENAME_EXCHANGE
+    return False

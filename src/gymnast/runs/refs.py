@@ -1,0 +1,147 @@
+"""Run references: `@last`, a run id or its beginning, `@best`, `@best:ENV`, a path; `/CHECKPOINT` may follow."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from gymnast.errors import UsageError, did_you_mean
+from gymnast.runs.checkpoint import POINTERS, read_pointer, steps
+from gymnast.runs.index import RunRow, list_runs
+from gymnast.runs.store import Run, is_id, last_run
+
+_CHECKPOINT = re.compile(r"@?best|@?last|step=[0-9]+")
+
+
+def resolve_run(root: Path, ref: str, *, paths: bool = True) -> Run:
+    """The run a reference names. `paths=False` refuses paths: the choice for text that came over a network."""
+    head, tail = _split(ref, paths)
+    run = _run(root, head, ref, paths)
+    if tail is not None:
+        raise UsageError(f"'{ref}' names a checkpoint, and a run is wanted here: use '{head}'.")
+    return run
+
+
+def resolve_checkpoint(
+    root: Path, ref: str, *, prefer: Literal["best", "last"] = "best", paths: bool = True
+) -> tuple[Run, str]:
+    """The run and the checkpoint name (`step=120000`). Without a checkpoint part: `prefer`, else the other one."""
+    head, tail = _split(ref, paths)
+    run = _run(root, head, ref, paths)
+    if tail is not None:
+        return run, _checkpoint(run, tail, ref)
+    for pointer in (prefer, "last", "best"):
+        if name := read_pointer(run.folder, pointer):
+            return run, name
+    if found := steps(run.folder):  # the pointer files are gone
+        return run, f"step={found[-1]}"
+    raise UsageError(f"Run {run.id} has no checkpoint yet. {_advice(run)}")
+
+
+def _split(ref: str, paths: bool) -> tuple[str, str | None]:
+    """Cut the checkpoint part off; env ids (`@best:ALE/Pong-v5`) and paths have slashes of their own."""
+    ref = ref.strip().rstrip("/")
+    if paths and not ref.startswith("@") and _at_path(ref):
+        return ref, None  # `runs/@last`, as the shell completes it
+    head, slash, tail = ref.rpartition("/")
+    if not slash or not _CHECKPOINT.fullmatch(tail):
+        return ref, None
+    return (head.removesuffix("/checkpoints") if paths else head), tail.removeprefix("@")
+
+
+def _run(root: Path, head: str, ref: str, paths: bool) -> Run:
+    root = Path(root)
+    if head == "@last":
+        return _last(root)
+    if head == "@best" or head.startswith("@best:"):
+        return _best(root, head.removeprefix("@best").removeprefix(":"))
+    if is_id(head) and (run := Run(root / head)).exists():
+        return run
+    if paths and (there := _at_path(head)):
+        return there
+    rows = list_runs(root)
+    matches = [row.id for row in rows if head and row.id.startswith(head)]
+    if len(matches) == 1:
+        return Run(root / matches[0])
+    if matches:
+        raise UsageError(
+            f"'{head}' is the beginning of {len(matches)} runs: {', '.join(matches[:8])}. Type one more letter."
+        )
+    if not rows:
+        raise _no_runs(root)
+    raise UsageError(
+        f"There is no run '{ref}' in '{root}'.{did_you_mean(head, [row.id for row in rows])} {_newest(rows)} "
+        "A reference is @last, @best, @best:ENV, a run id or a path, with /best, /last or /step=N for a checkpoint."
+    )
+
+
+def _at_path(text: str) -> Run | None:
+    try:
+        run = Run(Path(text).resolve())
+    except (OSError, ValueError, RuntimeError):  # text that cannot be a path
+        return None
+    return run if text and run.exists() else None
+
+
+def _last(root: Path) -> Run:
+    if run := last_run(root):
+        return run
+    rows = list_runs(root, limit=1)  # the link is gone or its run was removed
+    if not rows:
+        raise _no_runs(root)
+    return Run(root / rows[0].id)
+
+
+def _best(root: Path, env: str) -> Run:
+    rows = list_runs(root)
+    if not rows:
+        raise _no_runs(root)
+    if not env:
+        last = _last(root)
+        env = next((row.env for row in rows if row.id == last.id), "")
+    same = [row for row in rows if row.env.lower() == env.lower()]
+    if not same:
+        known = sorted({row.env for row in rows})
+        raise UsageError(
+            f"There is no run of '{env}' in '{root}'.{did_you_mean(env, known)} Envs with runs: {', '.join(known)}."
+        )
+    scored = [(row.best_return, row) for row in same if row.best_return is not None]
+    if not scored:
+        raise UsageError(
+            f"No run of '{env}' has been evaluated yet, so none is the best. {_newest(same)} Name one, or use @last."
+        )
+    # Rows come newest first; of equal scores the earlier run was there first.
+    return Run(root / max(reversed(scored), key=lambda pair: pair[0])[1].id)
+
+
+def _checkpoint(run: Run, name: str, ref: str) -> str:
+    if name in POINTERS:
+        if found := read_pointer(run.folder, name):
+            return found
+    else:
+        step = int(name.removeprefix("step="))
+        if step in steps(run.folder):
+            return f"step={step}"
+    raise UsageError(f"There is no checkpoint '{ref}'. {_advice(run)}")
+
+
+def _advice(run: Run) -> str:
+    found = steps(run.folder)
+    if not found:
+        return f"Run {run.id} has none yet: the first is written during training; see 'gymnast runs show {run.id}'."
+    pointers = {name: read_pointer(run.folder, name) for name in POINTERS}
+    notes = "".join(f"; {name} is {target}" for name, target in pointers.items() if target)
+    return f"Run {run.id} has {', '.join(f'step={step}' for step in found)}{notes}."
+
+
+def _newest(rows: list[RunRow]) -> str:
+    shown = ", ".join(f"{row.id} ({row.config or row.env or 'no config'}, {row.status})" for row in rows[:5])
+    return f"Newest runs: {shown}."
+
+
+def _no_runs(root: Path) -> UsageError:
+    return UsageError(
+        f"There are no runs in '{root}'. Train one (gymnast train CartPole-v1:ppo), "
+        "or name the folder that holds them with --runs-dir or GYMNAST_HOME."
+    )

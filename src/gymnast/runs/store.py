@@ -1,0 +1,462 @@
+"""The run folder: `runs/<id>/` with config, metrics, checkpoints, videos, log and status; one writer per file."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import math
+import os
+import platform
+import re
+import shutil
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gymnast.errors import GymnastError, UsageError
+
+STATES = ("running", "finished", "interrupted", "failed")
+CRASHED = "crashed"
+"""Shown for a `running` run whose process is gone; never written, because a killed process cannot write it."""
+LAST = "@last"
+HEARTBEAT_FRESH = 120.0
+"""Seconds a sign of life from another machine counts: longer than a compilation or an evaluation between two."""
+
+_LETTERS = "abcdefghjkmnpqrstuvwxyz"  # without i, l and o, which read like 1 and 0
+_ALPHABET = _LETTERS + "23456789"
+_ID = re.compile(f"[{_LETTERS}][{_ALPHABET}]{{4}}")
+
+
+def runs_root(explicit: Path | None = None) -> Path:
+    """The folder that holds the runs: `--runs-dir`, else `$GYMNAST_HOME` itself, else `./runs`."""
+    if explicit is not None:
+        return Path(explicit).expanduser()
+    home = os.environ.get("GYMNAST_HOME")
+    return Path(home).expanduser() if home else Path("runs")
+
+
+def new_id() -> str:
+    """Five characters that are easy to read aloud; drawn from the system so that no seed is touched."""
+    number = int.from_bytes(os.urandom(8), "big")
+    number, first = divmod(number, len(_LETTERS))
+    text = _LETTERS[first]
+    for _ in range(4):
+        number, digit = divmod(number, len(_ALPHABET))
+        text += _ALPHABET[digit]
+    return text
+
+
+def is_id(text: str) -> bool:
+    """Whether `text` has the form of a run id; nothing else may become part of a path."""
+    return _ID.fullmatch(text) is not None
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601, fine enough to order runs that start together."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def write_atomic(path: Path, data: str | bytes, *, sync: bool = False) -> None:
+    """Replace `path` in one step: a reader sees the old or the new content, never half of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
+    raw = data.encode() if isinstance(data, str) else data
+    try:
+        with temporary.open("wb") as file:
+            file.write(raw)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def flock(descriptor: int, *, alone: bool, wait: bool) -> None:
+    """Lock an open file until it is closed; does nothing where the platform has no such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+    fcntl.flock(descriptor, kind if wait else kind | fcntl.LOCK_NB)
+
+
+# --- which process is it ------------------------------------------------------------------------------------
+
+
+def process_start(pid: int) -> str | None:
+    """When process `pid` began, as text to compare; None when there is no such process (or it is a zombie)."""
+    if Path("/proc/self/stat").exists():
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            return None
+        fields = stat.rpartition(")")[2].split()  # the name in parentheses may hold spaces
+        return None if fields[0] in "ZXx" else fields[19]
+    import subprocess
+
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        command = ["ps", "-o", "lstart=", "-p", str(pid)]
+        found = subprocess.run(
+            command, capture_output=True, text=True, timeout=5, check=False, env={**os.environ, "LC_ALL": "C"}
+        )
+        return found.stdout.strip() or None
+    return None
+
+
+def process_alive(pid: int, start: str | None) -> bool:
+    """Whether this very process still lives; a pid alone is not enough, the system gives it out again."""
+    return start is not None and process_start(pid) == start
+
+
+@functools.cache
+def machine() -> str:
+    """Names the space in which pids are unique: this boot of this host and, on Linux, this pid namespace."""
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{platform.node()} {boot} {Path('/proc/self/ns/pid').readlink()}"
+    return platform.node()
+
+
+# --- status -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a run stands. Only the process that trains writes it."""
+
+    state: str
+    created: str
+    started: str
+    """When the present attempt began; a resume is a new attempt."""
+    heartbeat: str
+    attempt: int = 1
+    ended: str | None = None
+    stop_reason: str | None = None
+    solved: bool = False
+    pid: int = 0
+    process_start: str | None = None
+    host: str = ""
+    machine: str = ""
+    env_steps: int = 0
+    vec_steps: int = 0
+    best_return: float | None = None
+    last_return: float | None = None
+    wall_seconds: float = 0.0
+
+
+_TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "bool": (bool,), "float": (int, float)}
+_TYPES |= {f"{name} | None": (*types, type(None)) for name, types in _TYPES.items()}
+_FIELDS = {field.name: (_TYPES[str(field.type)], field.default) for field in dataclasses.fields(Status)}
+
+
+def _this_process() -> dict[str, Any]:
+    pid = os.getpid()
+    return {"pid": pid, "process_start": process_start(pid), "host": platform.node(), "machine": machine()}
+
+
+class RunLock:
+    """Held while a process trains in a run; the system releases it when the process ends, however it ends."""
+
+    def __init__(self, run: Run) -> None:
+        path = run.folder / "lock"
+        try:
+            # Not inherited by env workers (they start through exec), so an orphan worker cannot hold it.
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise UsageError(f"Cannot lock run {run.id}: {error.strerror} ('{path}').") from error
+        try:
+            flock(self._descriptor, alone=True, wait=False)
+        except BlockingIOError:
+            holder = os.read(self._descriptor, 4096)
+            os.close(self._descriptor)
+            raise UsageError(_held(run, holder)) from None
+        except OSError as error:  # a network folder without locks
+            os.close(self._descriptor)
+            raise UsageError(
+                f"Cannot lock run {run.id}: {error.strerror} ('{path}'). "
+                "Choose a folder on a local disk with --runs-dir or GYMNAST_HOME."
+            ) from error
+        who = json.dumps({"pid": os.getpid(), "host": platform.node(), "since": now()})
+        with contextlib.suppress(OSError):  # a full disk: locked all the same, only without a name
+            os.truncate(self._descriptor, 0)
+            os.write(self._descriptor, who.encode())
+
+    def release(self) -> None:
+        """Give the run free; harmless when repeated. The file stays: deleting it would race with the next holder."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __enter__(self) -> RunLock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _held(run: Run, raw: bytes) -> str:
+    try:
+        holder = json.loads(raw)
+        who = f"process {holder['pid']} on {holder['host']} since {holder['since']}"
+        stop = f"kill {holder['pid']}"
+    except (ValueError, KeyError, TypeError):  # taken a moment ago, name not written yet
+        who, stop = "another process", "Ctrl-C there"
+    return f"Run {run.id} is being trained by {who}. Wait for it or stop it ({stop}), then try again."
+
+
+# --- the run ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder. The object holds only the path: everything else is read from disk when asked for."""
+
+    folder: Path
+
+    @property
+    def id(self) -> str:
+        """The name of the folder."""
+        return self.folder.name
+
+    @property
+    def root(self) -> Path:
+        """The folder that holds this run and its neighbours."""
+        return self.folder.parent
+
+    @property
+    def config_path(self) -> Path:
+        """The resolved config."""
+        return self.folder / "config.json"
+
+    @property
+    def metrics_path(self) -> Path:
+        """One JSON object per iteration."""
+        return self.folder / "metrics.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of checkpoints."""
+        return self.folder / "checkpoints"
+
+    @property
+    def videos(self) -> Path:
+        """Folder of videos."""
+        return self.folder / "videos"
+
+    @property
+    def log_path(self) -> Path:
+        """The terminal output without colour codes."""
+        return self.folder / "log.txt"
+
+    @property
+    def status_path(self) -> Path:
+        """State, progress and the process that trains."""
+        return self.folder / "status.json"
+
+    @classmethod
+    def create(cls, root: Path, config: dict[str, Any], *, tags: Iterable[str] = ()) -> Run:
+        """Make a new run in state `running`, owned by this process, and point `@last` at it; all or nothing."""
+        text = json.dumps(config, indent=2, allow_nan=False) + "\n"
+        made: list[Path] = []
+        run: Run | None = None
+        try:
+            _make_root(root, made)
+            run = cls(_make_folder(root))
+            run.checkpoints.mkdir()
+            run.videos.mkdir()
+            write_atomic(run.config_path, text)
+            if tags := list(tags):
+                run.set_tags(tags)
+            moment = now()
+            # Status last: a folder is a run once it has config and status.
+            run._write(Status("running", created=moment, started=moment, heartbeat=moment, **_this_process()))
+            run.point_last()
+        except BaseException as error:
+            if run is not None:
+                shutil.rmtree(run.folder, ignore_errors=True)
+            for folder in reversed(made):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+            if isinstance(error, OSError):
+                raise UsageError(
+                    f"Cannot create a run in '{root}': {error.strerror or error}. "
+                    "Free or unlock that folder, or choose another with --runs-dir or GYMNAST_HOME."
+                ) from error
+            raise
+        return run
+
+    @classmethod
+    def open(cls, root: Path, run_id: str) -> Run:
+        """The run `run_id` of `root`; ids by strict pattern, so no text can lead out of the folder."""
+        run = cls(Path(root) / run_id)
+        if not is_id(run_id) or not run.exists():
+            raise UsageError(f"There is no run '{run_id}' in '{root}'. List the runs with: gymnast runs list")
+        return run
+
+    def exists(self) -> bool:
+        """Whether the folder is a complete run: it has a config and a status."""
+        try:
+            return self.config_path.is_file() and self.status_path.is_file()
+        except OSError:  # a folder we may not look into
+            return False
+
+    def config(self) -> dict[str, Any]:
+        """The resolved config as it was saved."""
+        try:
+            config = json.loads(self.config_path.read_text())
+        except (OSError, ValueError) as error:
+            raise GymnastError(f"The config of run {self.id} cannot be read ('{self.config_path}'): {error}") from error
+        return config if isinstance(config, dict) else {}
+
+    def status(self) -> Status:
+        """Where the run stands. A damaged status file reads as `failed`: one bad run must not hide the others."""
+        try:
+            raw = json.loads(self.status_path.read_text())
+            known = {key: value for key, value in raw.items() if key in _FIELDS}
+            if raw["state"] not in STATES or not all(isinstance(known[key], _FIELDS[key][0]) for key in known):
+                raise ValueError("not a status")
+            return Status(**known)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            moment = self._age()
+            reason = "status.json is missing or damaged"
+            return Status("failed", created=moment, started=moment, heartbeat=moment, stop_reason=reason)
+
+    def _age(self) -> str:
+        with contextlib.suppress(OSError):
+            return datetime.fromtimestamp(self.config_path.stat().st_mtime, UTC).isoformat(timespec="microseconds")
+        return datetime.fromtimestamp(0, UTC).isoformat(timespec="microseconds")
+
+    def _write(self, status: Status) -> None:
+        values = dataclasses.asdict(status)
+        for key, value in values.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                values[key] = _FIELDS[key][1]  # strict JSON has no NaN
+        write_atomic(self.status_path, json.dumps(values, indent=1, allow_nan=False) + "\n")
+
+    def update(self, **changes: Any) -> Status:
+        """Change fields of the status and beat the heart. The caller decides how often; one costs about 0.1 ms."""
+        status = dataclasses.replace(self.status(), **{"heartbeat": now(), **changes})
+        try:
+            self._write(status)
+        except OSError as error:
+            raise GymnastError(
+                f"The status of run {self.id} cannot be written: {error}. The old one is intact."
+            ) from error
+        return status
+
+    def begin(self) -> Status:
+        """Start a further attempt (resume) owned by this process; take the lock first."""
+        self.point_last()
+        return self.update(
+            state="running",
+            attempt=self.status().attempt + 1,
+            started=now(),
+            ended=None,
+            stop_reason=None,
+            **_this_process(),
+        )
+
+    def finish(self, state: str, stop_reason: str, **changes: Any) -> Status:
+        """End the attempt as `finished`, `interrupted` or `failed`, with the reason in words."""
+        if state not in STATES[1:]:
+            raise ValueError(f"a run ends as one of {', '.join(STATES[1:])}, not '{state}'")
+        return self.update(state=state, stop_reason=stop_reason, ended=now(), **changes)
+
+    def is_alive(self) -> bool:
+        """Whether a process trains in this run now."""
+        return _alive(self.status())
+
+    def shown_state(self) -> str:
+        """The state for listings: as written, or `crashed` when it says `running` and the process is gone."""
+        status = self.status()
+        return CRASHED if status.state == "running" and not _alive(status) else status.state
+
+    def lock(self) -> RunLock:
+        """Take the run for training; a UsageError names the process that already has it."""
+        return RunLock(self)
+
+    def tags(self) -> list[str]:
+        """The user's tags; in their own file, because others than the training process write them."""
+        try:
+            tags = json.loads((self.folder / "tags.json").read_text())
+        except (OSError, ValueError):
+            return []
+        return [str(tag) for tag in tags] if isinstance(tags, list) else []
+
+    def set_tags(self, tags: Iterable[str]) -> None:
+        """Replace the tags."""
+        write_atomic(self.folder / "tags.json", json.dumps(sorted(set(tags))) + "\n")
+
+    def point_last(self) -> None:
+        """Let `@last` mean this run."""
+        link = self.root / LAST
+        temporary = self.root / f".{LAST}.{os.getpid()}-{threading.get_ident()}"
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                temporary.unlink()
+            temporary.symlink_to(self.id, target_is_directory=True)
+        except (OSError, NotImplementedError):  # links are refused (Windows, some network and USB disks)
+            write_atomic(link, self.id + "\n")
+            return
+        try:
+            temporary.replace(link)
+        except OSError:
+            temporary.unlink()
+            raise
+
+
+def last_run(root: Path) -> Run | None:
+    """The run `@last` points at, or None when it points nowhere (removed, never set)."""
+    link = Path(root) / LAST
+    try:
+        name = link.readlink().name if link.is_symlink() else link.read_text().strip()
+    except (OSError, ValueError):
+        return None
+    run = Run(Path(root) / name)
+    return run if is_id(name) and run.exists() else None
+
+
+def _alive(status: Status) -> bool:
+    if status.state != "running":
+        return False
+    if status.process_start is not None and status.machine == machine():
+        return process_alive(status.pid, status.process_start)
+    # Elsewhere (another host or container) the process cannot be seen; its heartbeat in the shared folder can.
+    try:
+        age = (datetime.now(UTC) - datetime.fromisoformat(status.heartbeat)).total_seconds()
+    except (ValueError, TypeError):
+        return False
+    return age < HEARTBEAT_FRESH
+
+
+def _make_root(root: Path, made: list[Path]) -> None:
+    missing = [folder for folder in (root, *root.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            if not folder.is_dir():  # another process may have made it meanwhile, and then it is not ours to remove
+                raise
+        else:
+            made.append(folder)
+    if not root.is_dir():
+        raise NotADirectoryError(None, "it is not a folder", str(root))
+
+
+def _make_folder(root: Path) -> Path:
+    for _ in range(100):
+        folder = root / new_id()
+        try:
+            folder.mkdir()  # exclusive: of two processes with the same id one gets it
+        except FileExistsError:
+            continue
+        return folder
+    raise UsageError(f"'{root}' holds so many runs that no free id was found. Move old runs elsewhere.")

@@ -1,0 +1,39 @@
+"""Stage timers that are always on: where the wall time of a run goes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class StageTimer:
+    """Adds up seconds per named stage. Stages do not nest; the rest of the wall time is `other`."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.started = time.perf_counter()
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count the body under `name`."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.add(name, time.perf_counter() - begin)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Count `seconds` under `name`; the form for hot loops that read the clock themselves."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+    def wall(self) -> float:
+        """Seconds since this timer was made."""
+        return time.perf_counter() - self.started
+
+    def split(self) -> dict[str, float]:
+        """Share of wall time per stage, `other` included; sums to 1."""
+        wall = max(self.wall(), 1e-9)
+        shares = {name: seconds / wall for name, seconds in self.seconds.items()}
+        shares["other"] = max(0.0, 1.0 - sum(shares.values()))
+        return shares

@@ -1,0 +1,435 @@
+"""The training loop: one iteration after another until the budget, a stop rule or a signal ends it.
+
+A checkpoint always describes an iteration boundary, so everything here happens between two iterations or inside one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+from gymnast.config.load import Resolved
+from gymnast.errors import CheckpointError, UsageError
+from gymnast.evaluation.evaluate import Evaluation, success_of
+from gymnast.metrics.catalogue import Catalogue, load_catalogue
+from gymnast.metrics.history import History
+from gymnast.metrics.sinks.jsonl import JsonlSink
+from gymnast.rollout.buffer import Batch
+from gymnast.rollout.collect import Ended, collect
+from gymnast.runs import checkpoint, index
+from gymnast.runs.store import Run
+from gymnast.timing import StageTimer
+from gymnast.training.evaluator import Evaluator
+from gymnast.training.report import Reporter
+from gymnast.training.session import Session, build, policy_tensors, warm_up_normaliser
+from gymnast.training.signals import StopRequest
+from gymnast.training.stopping import EvalCadence, StopRules, make_cadence, make_rules
+from gymnast.training.update import UpdateResult, update
+
+HEARTBEAT_SECONDS = 2.0
+Row = dict[str, float | None]
+
+
+@dataclass
+class TrainResult:
+    """How a run ended."""
+
+    run: Run
+    stop_reason: str
+    solved: bool
+    evaluation: Evaluation | None
+    env_steps: int
+    vec_steps: int
+    seconds: float
+    interrupted: bool = False
+
+
+@dataclass
+class Progress:
+    """What the loop itself remembers between iterations."""
+
+    cadence: EvalCadence
+    best: float | None = None
+    best_is_evaluated: bool = False
+    solved: bool = False
+    evaluation: Evaluation | None = None
+    evaluated_at: int = -1
+    saved_at: int = -1
+    next_save: int = 0
+    history: History = field(default_factory=History)
+
+    def state(self) -> dict[str, Any]:
+        """For the checkpoint."""
+        keys = ("best", "best_is_evaluated", "solved", "next_save", "evaluated_at")
+        return {"cadence": self.cadence.state(), **{key: getattr(self, key) for key in keys}}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Continue."""
+        self.cadence.load_state(state["cadence"])
+        for key in ("best", "best_is_evaluated", "solved", "next_save", "evaluated_at"):
+            setattr(self, key, state[key])
+
+
+@dataclass
+class Resume:
+    """Which run to continue, from which checkpoint."""
+
+    run: Run
+    checkpoint: checkpoint.Checkpoint
+    optimizer: bool = True
+
+
+def train(
+    resolved: Resolved,
+    root: Path,
+    *,
+    reporter: Reporter | None = None,
+    confirm: Callable[[], bool] | None = None,
+    resume: Resume | None = None,
+) -> TrainResult | None:
+    """Train one run to its end; None when `confirm` says no. Nothing is written before training really starts."""
+    started = time.perf_counter()
+    reporter = reporter or Reporter(quiet=True)
+    catalogue = load_catalogue()
+    config = resolved.config
+    rules = make_rules(config, catalogue)
+    session = build(config)
+    evaluator = Evaluator(session)
+    try:
+        reporter.summary(session, resolved, resume.run.id if resume else None)
+        if confirm is not None and not confirm():
+            return None
+        progress = Progress(make_cadence(config, session.plan), next_save=session.plan.checkpoint_every)
+        run = _open_run(root, resolved, resume)
+        with run.lock(), StopRequest() as stop:
+            attempt = run.begin().attempt if resume else 1
+            if resume:
+                _restore(session, progress, resume)
+            reporter.open_log(run.log_path, config.log.max_log_bytes)
+            keys = [metric.name for metric in catalogue]
+            resumed_from = session.counters.env_steps if resume else None
+            with JsonlSink(run.metrics_path, keys, attempt=attempt, resumed_from=resumed_from) as sink:
+                loop = _Loop(session, evaluator, progress, rules, run, sink, reporter, catalogue, stop, started)
+                return loop.run_all()
+    finally:
+        evaluator.close()
+        session.envs.close()
+        reporter.close()
+
+
+def _open_run(root: Path, resolved: Resolved, resume: Resume | None) -> Run:
+    if resume is not None:
+        return resume.run
+    run = Run.create(root, resolved.config.model_dump(mode="json"))
+    index.upsert(run)
+    return run
+
+
+def _restore(session: Session, progress: Progress, resume: Resume) -> None:
+    state = resume.checkpoint.state
+    session.load_state(
+        resume.checkpoint.policy, state["session"], resume.checkpoint.manifest.counters, optimizer=resume.optimizer
+    )
+    progress.load_state(state["loop"])
+    progress.saved_at = session.counters.env_steps
+
+
+@dataclass
+class _Loop:
+    """The parts of one running training, and the steps of its loop."""
+
+    session: Session
+    evaluator: Evaluator
+    progress: Progress
+    rules: StopRules
+    run: Run
+    sink: JsonlSink
+    reporter: Reporter
+    catalogue: Catalogue
+    stop: StopRequest
+    started: float
+    timer: StageTimer = field(default_factory=StageTimer)
+    last_row: Row = field(default_factory=dict)
+    last_beat: float = 0.0
+    steps_at_start: int = 0
+
+    def run_all(self) -> TrainResult:
+        """Iterate until something ends the run, then leave it evaluated, saved and reported."""
+        session, run = self.session, self.run
+        self.timer.started = self.started
+        first = session.counters.iteration
+        self.steps_at_start = session.counters.env_steps
+        try:
+            if session.counters.iteration == 0:
+                warm_up_normaliser(session)
+                session.start_episodes()
+            elif session.algorithm.episodes_per_env is None:
+                session.rollout.carry_over()
+            with self.reporter.display(self.catalogue, session.config, run.id):
+                reason = self._iterate()
+            return self._finish(reason)
+        except BaseException as error:
+            if session.counters.iteration == first == 0:
+                discard(run)  # nothing was learnt: leave nothing half-written behind
+            else:
+                self._fail(error)
+            raise
+
+    def _iterate(self) -> str:
+        session = self.session
+        while session.counters.env_steps < session.plan.env_steps:
+            if session.counters.iteration == 0 and os.environ.get("GYMNAST_TRACE_STARTUP"):
+                print(f"first-env-step {time.time():.4f}", file=sys.stderr, flush=True)
+            row = self._one_iteration()
+            reason = self.rules.reason(row)
+            spent = session.counters.env_steps >= session.plan.env_steps
+            if (spent or reason) and "eval/return_mean" not in row and not self.stop.pending:
+                row |= self._evaluate()  # the weights a run ends with are always judged
+                reason = reason or self.rules.reason(row)
+            self.sink.write(row)
+            self.progress.history.append(row)
+            self.last_row = row
+            self._keep(row, save=spent or reason is not None)
+            now = time.perf_counter()
+            self.reporter.update(self.progress.history, now)
+            if now - self.last_beat > HEARTBEAT_SECONDS:
+                self.last_beat = now
+                self.run.update(**self._status())
+            if self.stop.pending:
+                return f"interrupted ({self.stop.name})"
+            if reason is not None:
+                return reason
+        return "budget spent"
+
+    def _one_iteration(self) -> Row:
+        session, timer = self.session, self.timer
+        algorithm, counters = session.algorithm, session.counters
+        c = session.coefficients()
+        ended = collect(
+            session.policy,
+            session.envs,
+            session.rollout,
+            session.action_generator,
+            timer,
+            episodes_per_env=algorithm.episodes_per_env,
+        )
+        if counters.iteration == 0:
+            self._warn_if_identical()
+        begin = time.perf_counter()
+        batch = algorithm.targets(session.rollout, c).to(session.device)
+        result = update(
+            session.policy, session.flat, session.optimizer, algorithm, batch, c, session.batch_generator
+        )
+        if session.policy.encoder.norm is not None:
+            samples = session.policy.encoder.flat(session.rollout.flat_obs(session.rollout.length))
+            session.policy.encoder.norm.update(samples.to(session.device))
+        timer.add("learn", time.perf_counter() - begin)
+        counters.iteration += 1
+        counters.vec_steps += session.rollout.length
+        counters.env_steps += session.rollout.length * session.plan.n_envs
+        counters.updates += result.updates
+        counters.epochs += max(1, round(c.get("n_epochs", 1.0)))
+        counters.kl_stops += result.stopped_by_kl
+        row = self._row(ended, batch, result, c)
+        if self.progress.cadence.due(counters.env_steps, row["rollout/return_mean"]):
+            row |= self._evaluate()
+        if algorithm.episodes_per_env is None:
+            session.rollout.carry_over()
+        else:
+            session.start_episodes()
+        return row
+
+    def _warn_if_identical(self) -> None:
+        """Copies of an env that all do the same add nothing (RUN-11)."""
+        rollout = self.session.rollout
+        arrays = rollout.obs_arrays if isinstance(rollout.obs_arrays, dict) else {"": rollout.obs_arrays}
+        if rollout.n_envs > 1 and all((a[: rollout.length] == a[: rollout.length, :1]).all() for a in arrays.values()):
+            self.reporter.warn(
+                f"All {rollout.n_envs} envs gave identical rollouts: the env is deterministic and so is the policy. "
+                "More copies add nothing; set env.n_envs=1 or make the env depend on its seed."
+            )
+
+    def _row(self, ended: Ended, batch: Batch, result: UpdateResult, c: dict[str, float]) -> Row:
+        """All metrics of this iteration by catalogue name."""
+        session, counters, rollout = self.session, self.session.counters, self.session.rollout
+        for _, episode in ended:
+            if episode.final_obs is not None:
+                session.window.add(episode.ret, episode.length, success_of(episode))
+        t = rollout.length
+        seconds = counters.seconds + self.timer.wall()
+        before = self.last_row.get("time/seconds") or counters.seconds
+        steps_before = self.last_row.get("env_steps") or self.steps_at_start
+        progress = min(1.0, counters.env_steps / session.plan.env_steps)
+        value, target = batch.value, batch.target
+        spread = float(target.var()) if len(batch) > 1 else 0.0
+        explained = 1.0 - float((target - value).var()) / spread if spread > 0 and session.policy.has_critic else None
+        row: Row = {
+            "iteration": counters.iteration,
+            "env_steps": counters.env_steps,
+            "vec_steps": counters.vec_steps,
+            "frames": counters.env_steps,
+            "updates": counters.updates,
+            "epoch": counters.epochs,
+            "progress": progress,
+            **session.window.statistics(),
+            "rollout/reward_mean": float(rollout.reward[:t].mean()),
+            "rollout/diversity": _diversity(rollout, t),
+            **result.statistics,
+            **{f"train/{name}": value for name, value in c.items()},
+            "train/kl_stops": counters.kl_stops,
+            "train/explained_variance": explained,
+            "train/advantage_mean": float(batch.advantage.mean()),
+            "train/advantage_std": float(batch.advantage.std()) if len(batch) > 1 else 0.0,
+            "train/value_mean": float(value.mean()) if session.policy.has_critic else None,
+            "train/return_target_mean": float(target.mean()),
+            "train/solved": float(self.progress.solved),
+            "time/seconds": seconds,
+            "time/fps": (counters.env_steps - self.steps_at_start) / self.timer.wall(),
+            "time/fps_now": (counters.env_steps - steps_before) / max(seconds - before, 1e-9),
+            "time/eta": seconds * (1.0 - progress) / max(progress, 1e-9),
+            **{f"time/{name}": share for name, share in self.timer.split().items()},
+            "sys/rss_mb": _rss_mb(),
+            **session.envs.counters(),
+        }
+        if session.policy.log_std is not None:
+            row["train/action_std"] = float(session.policy.log_std.detach().exp().mean())
+        if session.algorithm.reward_scaler is not None:
+            row["train/reward_scale"] = 1.0 / session.algorithm.reward_scaler.std
+        return {name: value for name, value in row.items() if name in self.catalogue}
+
+    def _evaluate(self) -> Row:
+        """Evaluate the current weights; the metrics belong to this iteration's row."""
+        counters, progress = self.session.counters, self.progress
+        with self.timer.stage("eval"), self.reporter.activity("evaluating", self.session.config.eval.episodes) as tick:
+            evaluation = self.evaluator(counters.evaluations, tick)
+        counters.evaluations += 1
+        progress.evaluation, progress.evaluated_at = evaluation, counters.env_steps
+        row: Row = dict(evaluation.metrics())
+        progress.solved = progress.solved or self.rules.is_solved(row)
+        row["train/solved"] = float(progress.solved)
+        self.reporter.evaluated(counters.env_steps, evaluation, self.rules.is_solved(row))
+        return row
+
+    def _keep(self, row: Row, *, save: bool) -> None:
+        """Checkpoint when due, when it is the best so far, or when asked."""
+        progress, env_steps = self.progress, self.session.counters.env_steps
+        evaluated = row.get("eval/return_mean") is not None
+        score = row.get("eval/exact_return") if row.get("eval/exact_return") is not None else row.get("eval/return_mean")
+        due = env_steps >= progress.next_save
+        if due:
+            progress.next_save = env_steps + self.session.plan.checkpoint_every
+        if not evaluated and not progress.best_is_evaluated:
+            score = row.get("rollout/return_mean")
+        comparable = evaluated or not progress.best_is_evaluated
+        better = comparable and score is not None and (
+            progress.best is None or score > progress.best or (evaluated and not progress.best_is_evaluated)
+        )
+        best = better and (evaluated or due or save)
+        if not (due or best or save or self.stop.pending):
+            return
+        if best:
+            progress.best, progress.best_is_evaluated = score, evaluated
+        with self.timer.stage("checkpoint"):
+            self._save(row, best=bool(best))
+
+    def _save(self, row: Row, *, best: bool) -> None:
+        session, run = self.session, self.run
+        counters = {**asdict(session.counters), "seconds": session.counters.seconds + self.timer.wall()}
+        state = {"session": session.state(), "loop": self.progress.state()}
+        try:
+            self.sink.sync()
+            checkpoint.save(run.folder, session.counters.env_steps, policy_tensors(session.policy), state, row, counters)
+            if best:
+                checkpoint.mark_best(run.folder, session.counters.env_steps)
+            checkpoint.prune(run.folder, session.config.train.keep_checkpoints)
+        except CheckpointError as error:
+            self.reporter.warn(str(error))  # a full disk must not end a training; the last good one is intact
+            return
+        self.progress.saved_at = session.counters.env_steps
+        run.update(**self._status())
+        index.upsert(run)
+
+    def _status(self) -> dict[str, Any]:
+        counters, progress = self.session.counters, self.progress
+        return {
+            "env_steps": counters.env_steps,
+            "vec_steps": counters.vec_steps,
+            "solved": progress.solved,
+            "best_return": progress.best if progress.best_is_evaluated else None,
+            "last_return": progress.evaluation.mean if progress.evaluation else None,
+            "wall_seconds": counters.seconds + self.timer.wall(),
+        }
+
+    def _finish(self, reason: str) -> TrainResult:
+        counters, progress = self.session.counters, self.progress
+        if progress.saved_at != counters.env_steps:
+            self._save(self.last_row, best=False)
+        interrupted = self.stop.pending
+        self.run.finish("interrupted" if interrupted else "finished", reason, **self._status())
+        index.upsert(self.run)
+        evaluation = None if interrupted else progress.evaluation
+        seconds = counters.seconds + self.timer.wall()
+        solved = progress.solved
+        result = TrainResult(
+            self.run, reason, solved, evaluation, counters.env_steps, counters.vec_steps, seconds, interrupted
+        )
+        self.reporter.finished(result, self.timer)
+        return result
+
+    def _fail(self, error: BaseException) -> None:
+        state = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        words = str(error).strip().splitlines()
+        self.run.finish(state, f"{type(error).__name__}: {words[0] if words else ''}".rstrip(": "), **self._status())
+        index.upsert(self.run)
+
+
+def discard(run: Run) -> None:
+    """Remove a run that never got anywhere, and point `@last` at the newest other one."""
+    root = run.root
+    shutil.rmtree(run.folder, ignore_errors=True)
+    index.upsert(run)
+    rows = index.list_runs(root)
+    link = root / "@last"
+    if rows:
+        Run.open(root, rows[0].id).point_last()
+    elif link.is_symlink() or link.exists():
+        link.unlink()
+
+
+def resume_point(run: Run) -> tuple[checkpoint.Checkpoint, list[str]]:
+    """The newest whole checkpoint of a run, and what had to be skipped."""
+    if run.is_alive():
+        raise UsageError(f"Run {run.id} is still training (process {run.status().pid}).")
+    return checkpoint.load_latest(run.folder)
+
+
+def _diversity(rollout: Any, t: int) -> float:
+    """Share of distinct transitions across slots in the last step."""
+    arrays = rollout.obs_arrays.values() if isinstance(rollout.obs_arrays, dict) else [rollout.obs_arrays]
+    action = rollout.action_arrays[t - 1]
+    keys = {
+        b"".join([action[i].tobytes(), *(a[s, i].tobytes() for a in arrays for s in (t - 1, t))])
+        for i in range(rollout.n_envs)
+    }
+    return len(keys) / rollout.n_envs
+
+
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+def _rss_mb() -> float | None:
+    """Resident memory of this process."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - hot path
+            return int(file.read().split()[1]) * _PAGE / 2**20
+    except OSError:
+        return None
+
+

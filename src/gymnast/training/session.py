@@ -1,0 +1,244 @@
+"""Everything one run works with, built once: envs, policy, algorithm, optimizer, rollout, generators."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from gymnast import seeding
+from gymnast.algorithms import make_algorithm
+from gymnast.algorithms.base import Algorithm, Coefficients
+from gymnast.algorithms.optimizer import Optimizer, make_optimizer
+from gymnast.config.plan import Plan, make_plan
+from gymnast.config.schedule import Clock, Constant, Cosine, Exponential, Linear, Piecewise, segments, value_at
+from gymnast.config.schema import RunConfig
+from gymnast.envs.registry import make_envs, time_limit_of
+from gymnast.envs.vector import VectorEnv
+from gymnast.errors import ConfigError, UsageError
+from gymnast.metrics.history import EpisodeWindow
+from gymnast.policies.actor_critic import ActorCritic
+from gymnast.policies.flat import FlatParameters
+from gymnast.rollout.buffer import Rollout
+
+SCHEDULES = (Constant, Linear, Cosine, Exponential, Piecewise)
+
+
+@dataclass
+class Counters:
+    """How far a run has come. Reset, warm-up and evaluation steps are not counted."""
+
+    iteration: int = 0
+    env_steps: int = 0
+    vec_steps: int = 0
+    updates: int = 0
+    epochs: int = 0
+    evaluations: int = 0
+    kl_stops: int = 0
+    seconds: float = 0.0
+    """Wall time of earlier attempts."""
+
+
+@dataclass
+class Session:
+    """The moving parts of one run."""
+
+    config: RunConfig
+    plan: Plan
+    device: torch.device
+    envs: VectorEnv
+    policy: ActorCritic
+    flat: FlatParameters
+    algorithm: Algorithm
+    optimizer: Optimizer
+    rollout: Rollout
+    action_generator: torch.Generator
+    batch_generator: torch.Generator
+    window: EpisodeWindow
+    counters: Counters = field(default_factory=Counters)
+    jump_segments: dict[str, int] = field(default_factory=dict)
+
+    def clock(self) -> Clock:
+        """Where the schedules stand."""
+        done = self.counters.env_steps
+        return Clock(done, self.counters.vec_steps, min(1.0, done / self.plan.env_steps))
+
+    def coefficients(self) -> Coefficients:
+        """Every scheduled hyperparameter's value for the coming iteration; None-valued ones are left out."""
+        clock = self.clock()
+        values = dict(self.config.algo)
+        now = segments(values, clock)
+        if self.jump_segments and now != self.jump_segments:
+            self.optimizer.reset()
+        self.jump_segments = now
+        return {k: value_at(v, clock) for k, v in values.items() if isinstance(v, (float, *SCHEDULES))}
+
+    def start_episodes(self) -> None:
+        """Fresh episodes in every slot; the first collection, and each one that plays whole episodes."""
+        seeds = seeding.env_seeds(self.config.train.seed, "train_envs", self.plan.n_envs, turn=self.counters.iteration)
+        self.envs.reset(seeds, self.rollout.first_row)
+
+    def state(self) -> dict[str, Any]:
+        """The checkpoint's state tree. Describes an iteration boundary."""
+        whole_episodes = self.algorithm.episodes_per_env is not None
+        return {
+            "optimizer": self.optimizer.state(),
+            "algorithm": self.algorithm.state(),
+            "generators": {"actions": self.action_generator.get_state(), "batches": self.batch_generator.get_state()},
+            "window": self.window.state(),
+            "jumps": dict(self.jump_segments),
+            # Envs of whole-episode algorithms start afresh each iteration: there is nothing to carry.
+            "envs": None if whole_episodes else {"how": self.envs.exact_resume, "state": self.envs.save_state()},
+            "rollout": None if whole_episodes else self.rollout.state(),
+        }
+
+    def load_state(self, policy: dict[str, torch.Tensor], state: dict[str, Any], counters: dict[str, Any], *, optimizer: bool = True) -> None:
+        """Continue exactly where `state` was taken."""
+        load_policy(self.policy, policy)
+        if optimizer:
+            self.optimizer.load_state(state["optimizer"])
+        self.algorithm.load_state(state["algorithm"])
+        self.action_generator.set_state(state["generators"]["actions"])
+        self.batch_generator.set_state(state["generators"]["batches"])
+        self.window.load(state["window"])
+        self.jump_segments = dict(state["jumps"])
+        self.counters = Counters(**counters)
+        if state["envs"] is not None:
+            self.envs.load_state(state["envs"]["state"])
+            self.rollout.load_state(state["rollout"])
+
+
+def policy_tensors(policy: ActorCritic) -> dict[str, torch.Tensor]:
+    """Weights and normaliser statistics: what is needed to act."""
+    return {name: tensor.detach() for name, tensor in policy.state_dict().items()}
+
+
+def load_policy(policy: ActorCritic, tensors: dict[str, torch.Tensor]) -> None:
+    """Copy saved tensors into a policy of the same shape."""
+    try:
+        policy.load_state_dict(tensors)
+    except RuntimeError as error:
+        lines = [line.strip() for line in str(error).splitlines()[1:4]]
+        raise ConfigError("The checkpoint does not fit this network: " + " ".join(lines)) from None
+    if policy.encoder.norm is not None:
+        policy.encoder.norm.refresh()
+
+
+def choose_device(name: str, policy_parameters: int = 0) -> tuple[torch.device, str]:
+    """The device and the reason; small networks are faster on the CPU even beside a GPU."""
+    if name == "auto":
+        if not torch.cuda.is_available():
+            return torch.device("cpu"), "no GPU found"
+        return torch.device("cpu"), "a GPU is there, but networks without images are faster on the CPU"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UsageError(f"Unknown device '{name}': use auto, cpu or cuda.") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UsageError("train.device is cuda, but torch finds no GPU: use auto or cpu, or install a CUDA build of torch.")
+    return device, "as configured"
+
+
+def prepare_process(threads: int) -> None:
+    """Settings of this process that make small tensors fast."""
+    torch.set_num_threads(threads)
+    if sys.platform == "linux":
+        # glibc gives buffers above 128 kB back to the system at every free, and faults them in again at the next use:
+        # a third of the time of a 2048-sample update. Keep them instead.
+        with contextlib.suppress(OSError, AttributeError):
+            libc = ctypes.CDLL("libc.so.6")
+            libc.mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD
+            libc.mallopt(-1, 256 << 20)  # M_TRIM_THRESHOLD
+
+
+def build(config: RunConfig) -> Session:
+    """Make all parts of a run. Nothing is written to disk here."""
+    seed = config.train.seed
+    prepare_process(config.train.threads if isinstance(config.train.threads, int) else 1)
+    device, _ = choose_device(config.train.device)
+    horizon = time_limit_of(config.env)
+    if config.algo.id == "reinforce" and horizon is None and getattr(config.algo, "max_steps", None) is None:
+        raise ConfigError(f"REINFORCE plays whole episodes and '{config.env.id}' has no time limit: set env.time_limit.")
+    plan = make_plan(config, horizon=horizon)
+    envs = make_envs(config.env, plan.n_envs)
+    try:
+        if getattr(config.algo, "n_steps", None) == "auto":
+            plan = make_plan(config, n_steps=measure_n_steps(envs, seed), horizon=horizon)
+        algorithm = make_algorithm(config.algo, plan.n_envs)
+        policy = ActorCritic(
+            config.policy,
+            envs.observation_space,
+            envs.action_space,
+            critic=algorithm.uses_critic,
+            generator=torch.Generator().manual_seed(seeding.integer(seed, "policy_init")),
+        ).to(device)
+        flat = FlatParameters(policy)
+        session = Session(
+            config=config,
+            plan=plan,
+            device=device,
+            envs=envs,
+            policy=policy,
+            flat=flat,
+            algorithm=algorithm,
+            optimizer=make_optimizer(flat, config.algo.optimizer),
+            rollout=Rollout(plan.n_steps, envs, policy),
+            action_generator=torch.Generator(device).manual_seed(seeding.integer(seed, "actions")),
+            batch_generator=torch.Generator(device).manual_seed(seeding.integer(seed, "minibatches")),
+            window=EpisodeWindow(config.log.window),
+        )
+    except BaseException:
+        envs.close()
+        raise
+    return session
+
+
+def warm_up_normaliser(session: Session, steps: int = 128) -> None:
+    """Seed the observation statistics with random actions, so that the first rollout is not read unnormalised."""
+    norm = session.policy.encoder.norm
+    if norm is None:
+        return
+    envs, rollout = session.envs, session.rollout
+    random = np.random.default_rng(seeding.sequence(session.config.train.seed, "warmup"))
+    envs.reset(seeding.env_seeds(session.config.train.seed, "warmup", envs.n_envs), rollout.first_row)
+    rows = min(steps, rollout.n_steps)
+    for t in range(rows):
+        envs.step(random_actions(envs, random), rollout.rows[t])
+    norm.update(session.policy.encoder.flat(rollout.flat_obs(rows)).to(session.device))
+
+
+def random_actions(envs: VectorEnv, random: np.random.Generator) -> np.ndarray:
+    """Uniform actions for every slot, drawn from a generator of ours."""
+    from gymnasium import spaces
+
+    space, n = envs.action_space, envs.n_envs
+    if isinstance(space, spaces.Discrete):
+        return random.integers(0, int(space.n), n)
+    if isinstance(space, spaces.MultiDiscrete):
+        return random.integers(0, np.asarray(space.nvec), (n, len(space.nvec)))
+    assert isinstance(space, spaces.Box)
+    low, high = np.maximum(space.low, -1e3), np.minimum(space.high, 1e3)
+    return random.uniform(low, high, (n, *space.shape)).astype(np.float32)
+
+
+def measure_n_steps(envs: VectorEnv, seed: int, steps: int = 500) -> int:
+    """`n_steps: auto`: four times the mean number of steps between rewards that differ from the usual one (CFG-5)."""
+    random = np.random.default_rng(seeding.sequence(seed, "warmup"))
+    row = envs.new_row()
+    envs.reset(seeding.env_seeds(seed, "warmup", envs.n_envs), row)
+    rewards = np.zeros((steps, envs.n_envs), np.float32)
+    for t in range(steps):
+        envs.step(random_actions(envs, random), row)
+        rewards[t] = row.reward
+    values, counts = np.unique(rewards, return_counts=True)
+    usual = values[counts.argmax()]
+    events = int((rewards != usual).sum())
+    if len(values) == 1:
+        return 128
+    gap = rewards.size / max(events, 1)
+    return int(np.clip(2 ** np.ceil(np.log2(4 * gap)), 16, 2048))

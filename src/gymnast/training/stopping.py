@@ -1,0 +1,79 @@
+"""When to evaluate, and when a run is over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gymnast.config.plan import Plan
+from gymnast.config.schema import RunConfig, StopRule
+from gymnast.metrics.catalogue import Catalogue
+
+
+@dataclass
+class EvalCadence:
+    """Evaluations every so many env steps, not before the warm-up and not before training looks good enough."""
+
+    every: int
+    warmup: int
+    start_at: float | None
+    started: bool = False
+    next_at: int = 0
+
+    def due(self, env_steps: int, return_mean: float | None) -> bool:
+        """Whether to evaluate now; the first time right when the condition is met, then on the grid of `every`."""
+        if not self.started:
+            good = self.start_at is None or (return_mean is not None and return_mean >= self.start_at)
+            if env_steps < max(self.warmup, 0 if self.start_at is not None else self.every) or not good:
+                return False
+            self.started = True
+        elif env_steps < self.next_at:
+            return False
+        self.next_at = env_steps + self.every
+        return True
+
+    def state(self) -> dict[str, Any]:
+        """For the checkpoint."""
+        return {"started": self.started, "next_at": self.next_at}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Continue."""
+        self.started, self.next_at = state["started"], state["next_at"]
+
+
+@dataclass
+class StopRules:
+    """The solved rule and the config's own rules."""
+
+    solved: StopRule | None
+    rules: list[StopRule] = field(default_factory=list)
+    stop_when_solved: bool = True
+
+    def is_solved(self, row: Mapping[str, float | None]) -> bool:
+        """Whether this row's evaluation reaches the threshold; the exact expectation decides where there is one."""
+        if self.solved is None:
+            return False
+        exact = row.get("eval/exact_return")
+        return self.solved.met_by(exact if exact is not None else row.get(self.solved.metric))
+
+    def reason(self, row: Mapping[str, float | None]) -> str | None:
+        """Why to stop now, or None."""
+        if self.stop_when_solved and self.is_solved(row):
+            return f"solved ({self.solved})"
+        met = next((rule for rule in self.rules if rule.met_by(row.get(rule.metric))), None)
+        return f"stop rule met ({met})" if met else None
+
+
+def make_rules(config: RunConfig, catalogue: Catalogue) -> StopRules:
+    """Check metric names now: a typo must not cost a night of training."""
+    rules = [rule.model_copy(update={"metric": catalogue.resolve_name(rule.metric)}) for rule in config.train.stop]
+    threshold = config.spec.solved_at
+    # A hair of tolerance: -13 computed as -13.000000000000002 is solved.
+    solved = None if threshold is None else StopRule(metric="eval/return_mean", at_least=threshold - 1e-9 * max(1.0, abs(threshold)))
+    return StopRules(solved, rules, config.train.stop_when_solved)
+
+
+def make_cadence(config: RunConfig, plan: Plan) -> EvalCadence:
+    """From the eval section."""
+    return EvalCadence(plan.eval_every, config.eval.warmup, plan.eval_start_at)

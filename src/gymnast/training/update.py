@@ -1,0 +1,110 @@
+"""One policy update: minibatches → outputs → derivatives → clip → optimizer step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gymnast.algorithms.base import Algorithm, Coefficients, Outputs
+from gymnast.algorithms.optimizer import Optimizer
+from gymnast.errors import NonFiniteError
+from gymnast.policies.actor_critic import ActorCritic
+from gymnast.policies.flat import FlatParameters
+from gymnast.rollout.buffer import Batch
+
+
+@dataclass
+class UpdateResult:
+    """Means over all minibatches of the update, by catalogue name."""
+
+    statistics: dict[str, float]
+    updates: int
+    stopped_by_kl: bool
+
+
+def update(
+    policy: ActorCritic,
+    flat: FlatParameters,
+    optimizer: Optimizer,
+    algorithm: Algorithm,
+    batch: Batch,
+    c: Coefficients,
+    generator: torch.Generator,
+) -> UpdateResult:
+    """All epochs over one batch."""
+    n, size = len(batch), algorithm.batch_size(len(batch))
+    means: list[Tensor] = []
+    names: list[str] = []
+    norms: list[Tensor] = []
+    n_epochs = max(1, round(c.get("n_epochs", 1.0)))
+    stopped = False
+    # The hand-written path needs no autograd bookkeeping at all; a policy with other layers records its own graph.
+    with torch.inference_mode(policy.by_hand), torch.no_grad():
+        for _ in range(n_epochs):
+            first = len(means)
+            # A fresh permutation per epoch; when one minibatch holds everything its order means nothing.
+            epoch = batch if size >= n else batch.select(_permutation(n, generator, batch))
+            for minibatch in epoch.split(size):
+                names, mean = _gradients(policy, flat, algorithm, minibatch, c)
+                means.append(mean)
+                norms.append(_step(flat, optimizer, c))
+            if "target_kl" in c and "train/approx_kl" in names:
+                kl = torch.stack(means[first:])[:, names.index("train/approx_kl")].mean()
+                if float(kl) > c["target_kl"]:  # host sync: once per epoch, only when asked for
+                    stopped = True
+                    break
+        statistics = dict(zip(names, torch.stack(means).mean(0).tolist()))  # the one sync of the iteration
+        statistics["train/grad_norm"] = float(torch.stack(norms).mean())
+        statistics["train/loss"] = _total(statistics, c)
+        if "train/approx_kl" not in statistics:
+            statistics["train/approx_kl"] = _kl_after(policy, batch)
+    return UpdateResult(statistics, len(means), stopped)
+
+
+def _permutation(n: int, generator: torch.Generator, batch: Batch) -> Tensor:
+    return torch.randperm(n, generator=generator, device=generator.device).to(batch.action.device)
+
+
+def _gradients(
+    policy: ActorCritic, flat: FlatParameters, algorithm: Algorithm, batch: Batch, c: Coefficients
+) -> tuple[list[str], Tensor]:
+    """Gradients of one minibatch into `flat.grads`; returns the means of its statistics, on the device."""
+    flat.grads.zero_()
+    distribution = policy.distribution
+    params, value, tape = policy.run(batch.obs, batch.mask)
+    log_prob, entropy, saved = distribution.evaluate(params, batch.action)
+    loss = algorithm.loss(Outputs(log_prob, entropy, value), batch, c)
+    policy.backprop(tape, distribution.backward(saved, loss.d_log_prob, loss.d_entropy), loss.d_value)
+    return list(loss.statistics), torch.stack(list(loss.statistics.values())).mean(1)
+
+
+def _step(flat: FlatParameters, optimizer: Optimizer, c: Coefficients) -> Tensor:
+    """Check, clip and apply the gradients."""
+    norm = flat.norm()
+    value = float(norm)
+    if not math.isfinite(value):
+        raise NonFiniteError(
+            "The gradient is NaN or infinite; the weights are unchanged. Usual causes: a learning rate that is too high, "
+            "rewards or observations of huge size (try policy.normalize_obs=true algo.normalize_reward=true)."
+        )
+    limit = c.get("max_grad_norm")
+    if limit is not None and value > limit:
+        flat.grads.mul_(limit / (value + 1e-6))
+    optimizer.step(c["learning_rate"])
+    return norm
+
+
+def _total(statistics: dict[str, float], c: Coefficients) -> float:
+    total = statistics["train/policy_loss"] - c.get("ent_coef", 0.0) * statistics["train/entropy"]
+    return total + c.get("vf_coef", 0.0) * statistics.get("train/value_loss", 0.0)
+
+
+def _kl_after(policy: ActorCritic, batch: Batch) -> float:
+    """How far a single-step algorithm moved: k3 estimate between the policy before and after."""
+    params = policy.act(batch.obs, None, batch.mask)[1]
+    log_prob, _, _ = policy.distribution.evaluate(params, batch.action)
+    log_ratio = log_prob - batch.log_prob
+    return float((log_ratio.exp() - 1.0 - log_ratio).mean())

@@ -1,0 +1,102 @@
+"""The hand-written backward pass equals autograd through torch.distributions, for every space, trunk and activation."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from gymnasium import spaces
+from torch.distributions import Categorical, Independent, Normal
+
+from gymnast.config.schema import PolicyConfig
+from gymnast.policies.actor_critic import ActorCritic
+from gymnast.policies.flat import FlatParameters
+
+B = 11
+OBSERVATIONS = {
+    "box": (spaces.Box(-1, 1, (5,)), lambda: torch.randn(B, 5)),
+    "image_like": (spaces.Box(-1, 1, (2, 3)), lambda: torch.randn(B, 2, 3)),
+    "discrete": (spaces.Discrete(7), lambda: torch.randint(0, 7, (B,))),
+    "multi_discrete": (
+        spaces.MultiDiscrete([3, 4]),
+        lambda: torch.stack([torch.randint(0, 3, (B,)), torch.randint(0, 4, (B,))], -1),
+    ),
+    "dict": (
+        spaces.Dict(a=spaces.Box(-1, 1, (2, 2)), b=spaces.Discrete(3)),
+        lambda: {"a": torch.randn(B, 2, 2), "b": torch.randint(0, 3, (B,))},
+    ),
+}
+ACTIONS = {
+    "discrete": spaces.Discrete(3),
+    "multi_discrete": spaces.MultiDiscrete([2, 3]),
+    "box": spaces.Box(-1, 1, (2,)),
+}
+
+
+def reference(policy, params, action):
+    """Log-probability and entropy by torch.distributions."""
+    distribution = policy.distribution
+    if hasattr(distribution, "_sizes"):
+        parts = [Categorical(logits=z) for z in params.split(distribution._sizes, -1)]
+        log_prob = sum(part.log_prob(a) for part, a in zip(parts, action.unbind(-1)))
+        return log_prob, sum(part.entropy() for part in parts)
+    if hasattr(distribution, "size"):
+        mean, log_std = params.split(distribution.size, -1)
+        normal = Independent(Normal(mean, log_std.exp()), 1)
+        return normal.log_prob(action), normal.entropy()
+    categorical = Categorical(logits=params)
+    return categorical.log_prob(action), categorical.entropy()
+
+
+def check(config, observation, action_space, mask=None):
+    torch.manual_seed(0)
+    space, draw = OBSERVATIONS[observation]
+    policy = ActorCritic(config, space, action_space)
+    flat = FlatParameters(policy)
+    flat.values.add_(torch.randn_like(flat.values) * 0.3)  # away from the near-zero policy head
+    obs = draw()
+    with torch.no_grad():
+        action, _, _ = policy.act(obs, policy.distribution.noise((B,), torch.Generator().manual_seed(1)), mask)
+    d_log_prob, d_entropy, d_value = torch.randn(3, B).unbind(0)
+
+    params, value = policy(obs, mask)
+    log_prob, entropy = reference(policy, params, action)
+    (log_prob @ d_log_prob + entropy @ d_entropy + value @ d_value).backward()
+    expected = flat.grads.clone()
+
+    flat.grads.zero_()
+    with torch.inference_mode(policy.by_hand), torch.no_grad():
+        params_fast, value_fast, tape = policy.run(obs, mask)
+        log_prob_fast, entropy_fast, saved = policy.distribution.evaluate(params_fast, action)
+        policy.backprop(tape, policy.distribution.backward(saved, d_log_prob, d_entropy), d_value)
+    torch.testing.assert_close(log_prob_fast, log_prob.detach(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(entropy_fast, entropy.detach(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(value_fast, value.detach(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(flat.grads, expected, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("observation", OBSERVATIONS)
+def test_every_space(observation, action, shared):
+    check(PolicyConfig(hidden=[8, 6], shared_trunk=shared), observation, ACTIONS[action])
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+@pytest.mark.parametrize("activation", ["tanh", "relu", "elu", "silu", "gelu", "leaky_relu"])
+def test_every_activation(activation, layer_norm):
+    for shared in (False, True):
+        config = PolicyConfig(hidden=[8, 6], shared_trunk=shared, activation=activation, layer_norm=layer_norm)
+        check(config, "box", ACTIONS["discrete"])
+
+
+def test_no_hidden_layer_and_dropout():
+    check(PolicyConfig(hidden=[]), "box", ACTIONS["discrete"])
+    check(PolicyConfig(hidden=[8], dropout=0.5), "box", ACTIONS["box"])
+    check(PolicyConfig(hidden=[8], critic_hidden=[5, 4, 3]), "discrete", ACTIONS["box"])
+
+
+def test_masked_actions():
+    mask = torch.ones(B, 3, dtype=torch.bool)
+    mask[::2, 1] = False
+    check(PolicyConfig(hidden=[8]), "box", ACTIONS["discrete"], mask)
+    check(PolicyConfig(hidden=[8], shared_trunk=True), "dict", ACTIONS["discrete"], mask)
