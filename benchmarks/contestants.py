@@ -84,7 +84,7 @@ class OurRun:
             self.status = json.loads((run / "status.json").read_text())
 
     def steady_rate(self) -> tuple[int, float]:
-        """Env steps and seconds from the end of the second iteration to the last row, evaluation and checkpoints included."""
+        """Env steps and seconds from the end of the second iteration to the last; evaluation and checkpoints count."""
         warm, last = self.rows[1], self.rows[-1]
         return last["env_steps"] - warm["env_steps"], last["time/seconds"] - warm["time/seconds"]
 

@@ -1,12 +1,15 @@
 """What every benchmark shares: running one process under measurement, interleaved repeats, and the results file.
 
-Processes run on a terminal (pty), as a user's do, so that nothing a user sees is switched off. Repeats interleave (A B, B A, …), every
-round is saved at once, and a benchmark that was cut short goes on where it stopped. Each run records the share of the machine that
-other processes used; a ratio measured next to a busy neighbour says little.
+Processes run on a terminal (pty), as a user's do, so that nothing a user sees is switched off. Repeats interleave
+(A B, B A, …), every round is saved at once, and a benchmark that was cut short goes on where it stopped. Each run
+records how much of the machine other processes used: beside a busy neighbour a peer with two torch threads was
+measured 17 times slower than itself, so runs wait for a quiet machine and a disturbed round is run again, whatever
+its outcome.
 """
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import hashlib
 import json
@@ -33,6 +36,8 @@ RESULTS = ROOT / "benchmarks" / "results"
 POLL_SECONDS = 0.02
 BUSY = 0.15
 """Cores used by other processes, on average over a run, above which the run is marked as disturbed."""
+TRIES = 5
+"""How often a disturbed round is run before it is kept, marked."""
 _ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[=>()][0-9A-B]?)")
 _PACKAGES = ("torch", "numpy", "gymnasium", "gym", "gymnast", "stable-baselines3", "cleanrl", "tensorboard")
 
@@ -156,6 +161,13 @@ def _busy_seconds() -> float:
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
+def parser(doc: str | None) -> argparse.ArgumentParser:
+    """A command line with the option every benchmark has."""
+    made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--no-wait", action="store_true", help="do not insist on a quiet machine: for smoke tests only")
+    return made
+
+
 def machine() -> dict[str, Any]:
     """The machine in words."""
     cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
@@ -176,7 +188,9 @@ def versions(python: str | Path = sys.executable) -> dict[str, str]:
 
 def source() -> dict[str, str]:
     """Which code was measured: the commit, and a hash of the files themselves, since a checkout may have changes."""
-    head = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    head = subprocess.run(
+        ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, check=False, text=True, capture_output=True
+    )
     digest = hashlib.sha256()
     for folder in (ROOT / "src", ROOT / "benchmarks"):
         for path in sorted(path for kind in ("*.py", "*.yaml") for path in folder.rglob(kind)):
@@ -185,9 +199,17 @@ def source() -> dict[str, str]:
 
 
 def interleave(
-    name: str, config: dict[str, Any], contestants: Mapping[str, Callable[[int], dict[str, Any]]], rounds: int
+    name: str,
+    config: dict[str, Any],
+    contestants: Mapping[str, Callable[[int], dict[str, Any]]],
+    rounds: int,
+    *,
+    quiet: bool = True,
 ) -> dict[str, Any]:
-    """Run all contestants in turn, every other round in reverse order, saving after each round; returns the record."""
+    """Run all contestants in turn, every other round in reverse order, saving after each round; returns the record.
+
+    `quiet` waits for a quiet machine before each run and repeats a disturbed round.
+    """
     path = RESULTS / f"{name}.json"
     record: dict[str, Any] = {
         "name": name,
@@ -204,26 +226,45 @@ def interleave(
     record.setdefault("rounds", [])
     for index in range(len(record["rounds"]), rounds):
         order = list(contestants) if index % 2 == 0 else list(reversed(contestants))
-        results = {}
-        for contestant in order:
-            results[contestant] = contestants[contestant](index)
-            print(f"  round {index + 1}/{rounds} {contestant}: {_short(results[contestant])}", flush=True)
-        record["rounds"].append({"order": order, **{contestant: results[contestant] for contestant in contestants}})
+        attempt, results = 0, dict[str, Any]()
+        while attempt == 0 or (quiet and attempt < TRIES and disturbed(results)):
+            attempt += 1
+            for contestant in order:
+                if quiet:
+                    _wait_until_quiet()
+                results[contestant] = contestants[contestant](index)
+                print(f"  round {index + 1}/{rounds} {contestant}: {_short(results[contestant])}", flush=True)
+        row = {"order": order, "attempt": attempt, **{contestant: results[contestant] for contestant in contestants}}
+        record["rounds"].append(row)
         write(path, record)
     return record
 
 
+def disturbed(results: Mapping[str, Any]) -> int:
+    """How many of a round's runs had a busy neighbour."""
+    return sum(isinstance(run, dict) and run.get("foreign", 0.0) > BUSY for run in results.values())
+
+
+def _wait_until_quiet(patience: float = 120.0) -> None:
+    """Wait until other processes leave the machine alone for a second, or until patience is at its end."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        busy = _busy_seconds()
+        time.sleep(1.0)
+        if _busy_seconds() - busy < BUSY:
+            return
+
+
 def finish(record: dict[str, Any], summary: dict[str, Any]) -> None:
     """Save the summary and print it."""
-    runs = [run for row in record["rounds"] for run in row.values() if isinstance(run, dict)]
-    disturbed = sum(run.get("foreign", 0.0) > BUSY for run in runs)
-    record |= {"complete": True, "finished": datetime.now(UTC).isoformat(timespec="seconds"), "disturbed": disturbed}
+    noisy = sum(disturbed(row) > 0 for row in record["rounds"])
+    record |= {"complete": True, "finished": datetime.now(UTC).isoformat(timespec="seconds"), "disturbed_rounds": noisy}
     record["summary"] = summary
     write(RESULTS / f"{record['name']}.json", record)
     for key, value in summary.items():
         print(f"{key:<40} {_short(value) if isinstance(value, dict) else value}")
-    if disturbed:
-        print(f"warning: in {disturbed} of {len(runs)} runs other processes used more than {BUSY:.0%} of a core")
+    if noisy:
+        print(f"warning: in {noisy} of {len(record['rounds'])} rounds other processes used over {BUSY:.0%} of a core")
     print(f"written to {(RESULTS / record['name']).relative_to(ROOT)}.json")
 
 

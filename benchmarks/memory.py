@@ -1,21 +1,21 @@
-"""Peak memory of the whole process tree against stable-baselines3 at the rl-zoo CartPole setting: `python benchmarks/memory.py`.
+"""Peak memory of the process tree against stable-baselines3, rl-zoo CartPole setting: `python benchmarks/memory.py`.
 
-Resident memory of the process and all its children, polled every 20 ms, and the kernel's own peak of the main process where that is
-higher. Bar (issue 2): no higher than stable-baselines3's.
+Resident memory of the process and all its children, polled every 20 ms, and the kernel's own peak of the main process
+where that is higher. Bar (issue 2): no higher than stable-baselines3's.
 """
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from contestants import OVERRIDES, OurRun, all_versions, run_peer
 from harness import finish, interleave, ratio, spread, verdict
+from harness import parser as make_parser
 
 
 def main() -> None:
     """Interleaved pairs."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--env-steps", type=int, default=20_000)
     parser.add_argument("--aa", action="store_true", help="the peer against itself")
@@ -37,7 +37,9 @@ def main() -> None:
 
     config = {"env_steps": options.env_steps, "pairs": options.pairs, "versions": all_versions("sb3")}
     name, first = ("memory_aa", "sb3_again") if options.aa else ("memory", "gymnast")
-    record = interleave(name, config, {first: sb3 if options.aa else ours, "sb3": sb3}, options.pairs)
+    record = interleave(
+        name, config, {first: sb3 if options.aa else ours, "sb3": sb3}, options.pairs, quiet=not options.no_wait
+    )
     summary: dict[str, Any] = {
         f"{first} MB": spread(record, "peak_mb", first),
         "sb3 MB": spread(record, "peak_mb", "sb3"),

@@ -1,16 +1,17 @@
-"""Training throughput on CartPole-v1 against stable-baselines3 with identical hyperparameters: `python benchmarks/throughput.py`.
+"""Training throughput on CartPole-v1 against stable-baselines3: `python benchmarks/throughput.py`.
 
-Both train separate 64×64 tanh networks with the same number of updates. The rate is env steps per second from the end of the second
-iteration; our evaluation, metrics, live table and checkpoints are on. Bars (issue 2): ≥ 2.5× at the rl-zoo setting, ≥ 3× at the large one.
+Both train separate 64×64 tanh networks with identical hyperparameters and the same number of updates. The rate is env
+steps per second from the end of the second iteration; our evaluation, metrics, live table and checkpoints are on. Bars (issue 2): ≥ 2.5× at the
+rl-zoo setting, ≥ 3× at the large one.
 """
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from contestants import OVERRIDES, OurRun, all_versions, run_peer
 from harness import finish, interleave, ratio, spread, verdict
+from harness import parser as make_parser
 
 BARS = {"zoo": 2.5, "large": 3.0}
 ENV_STEPS = {"zoo": 100_000, "large": 500_000}
@@ -34,7 +35,7 @@ def sb3(setting: str, env_steps: int, seed: int, threads: int | None) -> dict[st
 
 def main() -> None:
     """Both settings, one results file each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--setting", choices=list(BARS), action="append", help="one setting only; both by default")
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--env-steps", type=int, help="per run; 100,000 (zoo) and 500,000 (large) by default")
@@ -53,7 +54,9 @@ def main() -> None:
             return ours(s, n, i)
 
         name, first = (f"throughput_{setting}_aa", "sb3_again") if options.aa else (f"throughput_{setting}", "gymnast")
-        record = interleave(name, config, {first: peer if options.aa else own, "sb3": peer}, options.pairs)
+        record = interleave(
+            name, config, {first: peer if options.aa else own, "sb3": peer}, options.pairs, quiet=not options.no_wait
+        )
         summary: dict[str, Any] = {
             f"{first} steps/s": spread(record, "steps_per_second", first),
             "sb3 steps/s": spread(record, "steps_per_second", "sb3"),

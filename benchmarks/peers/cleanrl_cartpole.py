@@ -1,9 +1,9 @@
 """CleanRL's ppo.py on CartPole-v1 with its own defaults, run by the interpreter in `.peers/cleanrl`.
 
-The script is read from the installed package and executed as it is; one statement is added to its syntax tree at run time, at the end
-of the loop over iterations: `if stop_rule(agent, rewards, dones, next_done, global_step): break`. Everything else (TensorBoard writer,
-prints, annealing over 500,000 steps) stays. Its own episode log reports at most one episode per vector step, so the returns for
-the stop rule are added up from the rollout arrays instead.
+The script is read from the installed package and executed as it is; one statement is added to its syntax tree at run
+time, at the end of the loop over iterations: `if stop_rule(agent, rewards, dones, next_done, global_step): break`.
+Everything else (TensorBoard writer, prints, annealing over 500,000 steps) stays. Its own episode log reports at most
+one episode per vector step, so the returns for the stop rule are added up from the rollout arrays instead.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Stable-Baselines3 on CartPole-v1, run by the interpreter in `.peers/sb3`.
 
-`--mode throughput` prints `{env_steps, seconds, steps_per_second, peak_rss_mb}`: timed from the end of the second iteration, so start-up
-is left out. `--mode solve` trains with the rl-zoo settings to the shared stop rule (see stop_rule.py), or with `--stopper sb3` to
-SB3's own EvalCallback and StopTrainingOnRewardThreshold. Logging is what rl-zoo has on: Monitor and the table on the terminal.
-rl-zoo settings: https://github.com/DLR-RM/rl-baselines3-zoo/blob/master/hyperparams/ppo.yml
+`--mode throughput` prints `{env_steps, seconds, steps_per_second, peak_rss_mb}`: timed from the end of the second
+iteration, so start-up is left out. `--mode solve` trains with the rl-zoo settings to the shared stop rule (see
+stop_rule.py), or with `--stopper sb3` to SB3's own EvalCallback and StopTrainingOnRewardThreshold. Logging is what
+rl-zoo has on: Monitor and the table on the terminal. rl-zoo settings:
+https://github.com/DLR-RM/rl-baselines3-zoo/blob/master/hyperparams/ppo.yml
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def solve(options: argparse.Namespace) -> None:
         )
         model.learn(ZOO_BUDGET, callback=own)
         mean = float(own.last_mean_reward)
-        rule.evaluations.append({"env_steps": model.num_timesteps, "mean": mean, "std": float("nan")})
+        rule.evaluations.append({"env_steps": model.num_timesteps, "mean": mean, "std": None})
     rule.report(callback.env_steps if callback.solved else model.num_timesteps, stopper=options.stopper)
 
 

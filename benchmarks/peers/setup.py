@@ -1,9 +1,9 @@
-"""Install the peers from PyPI, each in its own environment under `.peers/`: `python benchmarks/peers/setup.py [sb3] [cleanrl]`.
+"""Install the peers from PyPI, each in its own environment under `.peers/`: `python benchmarks/peers/setup.py`.
 
-Torch comes first and in the same version as ours, so that what is compared is the code above it.
-CleanRL 1.2.0 declares Python < 3.11 and pins (gym 0.23.1, torch ≥ 1.12, tensorboard 2.11) that no longer resolve together, so its
-wheel goes in without dependencies and the few packages that its ppo.py imports follow. gym 0.23.1 is the env package it was written
-for and predates numpy 2 (`np.bool8`).
+Torch comes first and in the same version as ours, so that what is compared is the code above it. CleanRL 1.2.0 declares
+Python < 3.11 and pins pygame 2.1.0, stable-baselines3 1.2.0 and others that no longer install, so its wheel goes in
+without dependencies, after the packages its ppo.py imports: gym 0.23.1 (pinned by CleanRL; its CartPole imports
+pygame) and TensorBoard. Gymnasium is there for the shared evaluation only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STEPS: dict[str, list[list[str]]] = {
     "sb3": [[TORCH], ["gymnasium==1.4.0", "stable-baselines3==2.9.2"]],
     "cleanrl": [
         [TORCH],
-        ["numpy==1.26.4", "gym==0.23.1", "pygame-ce==2.5.8", "tensorboard==2.21.0", "gymnasium==1.4.0"],
+        ["numpy==2.4.6", "gym==0.23.1", "pygame-ce==2.5.8", "tensorboard==2.21.0", "gymnasium==1.4.0"],
         ["--no-deps", "--ignore-requires-python", "cleanrl==1.2.0"],
     ],
 }

@@ -1,9 +1,10 @@
 """The stop rule and the final evaluation every contestant gets, as gymnast's own run has them.
 
-When the mean return of the last 100 training episodes first reaches `eval_at`, and from then on after every further `eval_every` env
-steps, the deterministic policy plays 100 whole episodes on envs of its own. Training stops when their mean reaches `solved_at`.
-The envs are Gymnasium's native vector CartPole, one episode per slot: unbiased (no slot contributes a second, short episode) and the
-fastest evaluation a peer can be given. Failed evaluations count in the time.
+When the mean return of the last 100 training episodes first reaches `eval_at`, and from then on after every further
+`eval_every` env steps, the deterministic policy plays 100 whole episodes on envs of its own. Training stops when
+their mean reaches `solved_at`. The envs are Gymnasium's native vector CartPole, one episode per slot: unbiased (no
+slot contributes a second, short episode) and the fastest evaluation a peer can be given. Failed evaluations count in
+the time.
 """
 
 from __future__ import annotations

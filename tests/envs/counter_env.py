@@ -157,7 +157,7 @@ class WalkEnv(gym.Env):
         """Move by the difference to the last action, plus noise."""
         self.steps += 1
         before = np.zeros(2) if self.last_action is None else self.last_action
-        self.place = self.place + (action - before) * action.dtype.type(0.1) + self.np_random.normal(size=2)
+        self.place = self.place + (action - before) / 3 + self.np_random.normal(size=2)
         self.last_action = action  # kept without a copy on purpose
         return self.place.copy(), float(self.place.sum()), bool(self.np_random.random() < 0.05), self.steps >= 30, {}
 

@@ -98,8 +98,8 @@ def started(envs: WorkerPool) -> StepRow:
 FAULTS = {
     "raises": (FaultyEnv, "raised RuntimeError: the simulator exploded", 20.0),
     "dies": (DyingEnv, "was killed by signal 9 (SIGKILL)", 20.0),
-    "hangs": (HangingEnv, "gave no answer within 0.5 s", 0.5),
-    "hangs with the lock": (LockHoldingEnv, "gave no answer within 0.5 s", 0.5),
+    "hangs": (HangingEnv, "gave no answer within 1 s", 1.0),
+    "hangs with the lock": (LockHoldingEnv, "gave no answer within 1 s", 1.0),
 }
 
 
@@ -171,6 +171,16 @@ def test_both_workers_may_fail_in_one_step(pool: MakePool) -> None:
     envs.step(NO_ACTION, row)
     assert [e.index for e in envs.step(NO_ACTION, row) if e.infos.get("worker_restarted")] == [0, 1, 2, 3]
     assert envs.counters() == {"env/worker_restarts": 2}
+
+
+def test_lost_and_ended_episodes_come_in_order_of_their_slot(pool: MakePool) -> None:
+    """As without faults, so that readers may rely on it."""
+    envs = pool(CounterEnv)
+    row = envs.new_row()
+    envs.reset([20, 20, 21, 21], row)
+    os.kill(worker_pids(envs)[0], signal.SIGKILL)
+    ended = envs.step(NO_ACTION, row)
+    assert [(e.index, e.final_obs is None) for e in ended] == [(0, True), (1, True), (2, False), (3, False)]
 
 
 def test_abort_closes_everything_and_says_why(pool: MakePool) -> None:

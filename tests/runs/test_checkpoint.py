@@ -108,7 +108,7 @@ trees = st.recursive(
 
 
 @settings(
-    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 @given(tree=trees)
 def test_any_tree_survives(run, tree):
@@ -368,6 +368,14 @@ def test_the_same_step_again_replaces(run, monkeypatch, atomic):
     assert names(run) == ["best", "last", "step=5"]
 
 
+def test_a_replaced_step_is_there_at_every_moment(run, monkeypatch):
+    folder = put(run, 5, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(ck.Path, "rename", lambda *_: pytest.fail("moved away before the new one is in place"))
+        put(run, 5, 2)
+    assert load(folder).state["value"] == 2
+
+
 def test_the_system_swaps_atomically(run):
     one, two = put(run, 1), put(run, 2)
     assert ck._swap(one, two)
@@ -495,7 +503,7 @@ print(leftovers, highest)
 
 
 def test_sigkill_at_random_moments(tmp_path):
-    kills = 100
+    kills = 60
     done = subprocess.run(
         [sys.executable, "-c", KILLER, str(tmp_path), str(kills)], capture_output=True, text=True, check=False
     )

@@ -279,9 +279,17 @@ def test_last_is_a_link_or_a_pointer_file(tmp_path, monkeypatch):
     assert (tmp_path / "@last").is_symlink() and last_run(tmp_path) == first
 
 
-def test_last_is_always_there_while_it_is_replaced(tmp_path):
+def test_last_is_always_there_while_it_is_replaced(tmp_path, monkeypatch):
     runs = [Run.create(tmp_path, CONFIG) for _ in range(4)]
     done = threading.Event()
+    unlink = Path.unlink
+
+    def watched(path, **kwargs):
+        assert path.name != "@last", "removed before the new one is in place"
+        unlink(path, **kwargs)
+
+    monkeypatch.setattr(Path, "unlink", watched)
+    runs[0].point_last()
 
     def point(run):
         for _ in range(100):

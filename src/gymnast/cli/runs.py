@@ -34,14 +34,15 @@ def list_runs(
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for column in ("run", "config", "seed", "status", "env steps", "eval", "solved", "time", "started"):
+    for column in ("run", "config", "seed", "status", "env steps", "eval", "time", "started"):
         table.add_column(column, no_wrap=True, justify="right" if column in ("seed", "env steps", "eval", "time") else "left")
     for row in rows:
         score = "" if row.last_return is None else f"{row.last_return:.4g}"
+        status = "solved" if row.solved and row.status == "finished" else row.status
+        started = row.created[5:16].replace("T", " ")
         table.add_row(
-            row.id, row.config, str(row.seed), row.status, f"{row.env_steps:,}", score,
-            "yes" if row.solved else "", f"{row.wall_seconds:.1f} s", row.created[:19].replace("T", " "),
-        )  # fmt: skip
+            row.id, row.config, str(row.seed), status, f"{row.env_steps:,}", score, f"{row.wall_seconds:.0f} s", started
+        )
     Console().print(table)
 
 

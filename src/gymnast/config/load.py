@@ -113,8 +113,10 @@ def resolve(
         if generic is None:
             raise UsageError(f"No config for '{env_id}'.{did_you_mean(env_id, files.known_env_ids())}")
         merger.add(generic(env_id, algorithm), lambda path: "chosen from the env's spaces")
-    merger.data.setdefault("env", {}).setdefault("id", env_id)
-    merger.data.setdefault("algo", {}).setdefault("id", algorithm)
+    for section, value, origin in (("env", env_id, "config id"), ("algo", algorithm, "variant name")):
+        if "id" not in merger.data.setdefault(section, {}):
+            merger.data[section]["id"] = value
+            merger.origins[f"{section}.id"] = origin
     merger.data["name"] = f"{env_id}:{variant}"
     for override in overrides:
         key, value = parse_override(override)
@@ -315,13 +317,22 @@ def validate(data: dict[str, Any], origins: dict[str, str]) -> RunConfig:
     try:
         config = RunConfig.model_validate(data)
     except ValidationError as error:
-        raise ConfigError("\n".join(_sentence(problem, data, origins) for problem in error.errors()[:5])) from None
+        sentences = [_sentence(problem, data, origins) for problem in error.errors()]
+        raise ConfigError("\n".join(_one_per_key(sentences)[:5])) from None
     _check_sizes(config, origins)
     return config
 
 
+def _one_per_key(sentences: list[str]) -> list[str]:
+    """A value that fits no member of a union is one mistake, not one per member."""
+    first: dict[str, str] = {}
+    for sentence in sentences:
+        first.setdefault(sentence.split("': ")[0], sentence)
+    return list(first.values())
+
+
 def _sentence(problem: Any, data: dict[str, Any], origins: dict[str, str]) -> str:
-    path = [str(part) for part in problem["loc"] if not (isinstance(part, str) and ("[" in part or part in ("float", "int")))]
+    path = [str(part) for part in problem["loc"]]
     parts: list[str] = []
     node: Any = data
     for part in path:  # drop the union tags pydantic puts into the location
@@ -344,7 +355,7 @@ def _sentence(problem: Any, data: dict[str, Any], origins: dict[str, str]) -> st
         return f"{at}'{key}' is missing."
     message = str(problem["msg"]).removeprefix("Value error, ")
     value = "" if isinstance(node, dict) else f" (got {node!r})"
-    return f"{at}'{key}' {_lower_first(message)}{value}."
+    return f"{at}'{key}': {_lower_first(message)}{value}."
 
 
 def _parent(key: str) -> str:

@@ -12,11 +12,12 @@ from torch import Tensor
 _aten = torch.ops.aten
 
 
-def tanh_(x: Tensor) -> Tensor:
-    """In-place tanh. On CPU 2·sigmoid(2x) − 1 is five times faster than torch's tanh and within 2e-7 of it."""
-    if x.is_cuda:
-        return x.tanh_()
-    return x.mul_(2.0).sigmoid_().mul_(2.0).sub_(1.0)
+_MINUS_ONE = torch.tensor(-1.0)
+
+
+def tanh_of_half_(x: Tensor) -> Tensor:
+    """In-place tanh(x / 2) = 2·sigmoid(x) − 1: on CPU five times faster than torch's tanh and within 2e-7 of it."""
+    return torch.add(_MINUS_ONE, x.sigmoid_(), alpha=2.0, out=x)
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,16 @@ class Activation:
     plain: Callable[[Tensor], Tensor]
     """For autograd."""
     forward: Callable[[Tensor], Tensor]
-    """For the hand-written path; may work in place."""
+    """For the hand-written path, given `scale` times the input; may work in place."""
     backward: Callable[[Tensor, Tensor], Tensor]
     """(gradient of the output, kept) → gradient of the input; `kept` is the output, or the input if keeps_input."""
     keeps_input: bool = False
+    scale: float = 1.0
+    """What the linear layer before it multiplies its output by, at no cost of its own."""
 
 
 ACTIVATIONS: dict[str, Activation] = {
-    "tanh": Activation(torch.tanh, tanh_, _aten.tanh_backward),
+    "tanh": Activation(torch.tanh, tanh_of_half_, _aten.tanh_backward, scale=2.0),
     "relu": Activation(torch.relu, torch.relu_, lambda d, y: _aten.threshold_backward(d, y, 0.0)),
     "elu": Activation(F.elu, F.elu_, lambda d, y: _aten.elu_backward(d, 1.0, 1.0, 1.0, True, y)),
     "leaky_relu": Activation(

@@ -50,6 +50,17 @@ class DenseChain(nn.Module):
         # Plain lists of the parameters: module attribute look-ups cost more than the small matrix products.
         self._weights = [layer.weight for layer in self.layers]
         self._biases = [layer.bias for layer in self.layers]
+        self._columns: list[Tensor] = []
+        self.bind()
+
+    def bind(self) -> None:
+        """Take fresh transposed views of the weights; needed whenever their storage changes."""
+        self._columns = [weight.detach().t() for weight in self._weights]
+
+    def _apply(self, *args: Any, **kwargs: Any) -> DenseChain:
+        super()._apply(*args, **kwargs)  # .to(device) and friends give the parameters new storage
+        self.bind()
+        return self
 
     def orthogonal_(self, hidden_gain: float, last_gain: float, generator: torch.Generator) -> None:
         """Orthogonal weights and zero biases; the last layer has its own gain."""
@@ -92,12 +103,20 @@ class DenseChain(nn.Module):
         """The chain without a tape, for acting."""
         if not self.by_hand:
             return self.forward(x)
-        forward, n = self._activation.forward, self._n_activated
-        for i, (weight, bias) in enumerate(zip(self._weights, self._biases)):
-            x = self._indexed_layer(x) if self.indexed and i == 0 else torch.addmm(bias, x, weight.t())
-            if i < n:
+        forward = self._activation.forward
+        for i in range(len(self._columns)):
+            x = self._layer(i, x)
+            if i < self._n_activated:
                 x = forward(x)
         return x
+
+    def _layer(self, i: int, x: Tensor) -> Tensor:
+        """Linear layer i, scaled as the activation after it wants."""
+        scale = self._activation.scale if i < self._n_activated else 1.0
+        if self.indexed and i == 0:
+            y = self._indexed_layer(x)
+            return y if scale == 1.0 else y.mul_(scale)
+        return torch.addmm(self._biases[i], x, self._columns[i], beta=scale, alpha=scale)
 
     def run(self, x: Tensor) -> tuple[Tensor, Tape]:
         """The chain and what `backprop` needs."""
@@ -109,9 +128,9 @@ class DenseChain(nn.Module):
         activation, n = self._activation, self._n_activated
         inputs: list[Tensor] = []
         kept: list[Tensor] = []
-        for i, (weight, bias) in enumerate(zip(self._weights, self._biases)):
+        for i in range(len(self._columns)):
             inputs.append(x)
-            x = self._indexed_layer(x) if self.indexed and i == 0 else torch.addmm(bias, x, weight.t())
+            x = self._layer(i, x)
             if i < n:
                 before = x
                 x = activation.forward(x)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from gymnast.policies.dense import DenseChain
+
 
 class FlatParameters:
     """Rebinds a module's parameters to views of `values`, and their `.grad` to views of `grads`."""
@@ -26,6 +28,9 @@ class FlatParameters:
                 parameter.data = view
                 parameter.grad = self.grads[offset : offset + parameter.numel()].view(parameter.shape)
                 offset += parameter.numel()
+        for part in module.modules():
+            if isinstance(part, DenseChain):
+                part.bind()
 
     def norm(self) -> Tensor:
         """Global gradient norm, on the device."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -26,10 +26,12 @@ def collect(
     timer: StageTimer,
     *,
     episodes_per_env: int | None = None,
+    on_step: Callable[[int], None] | None = None,
 ) -> Ended:
     """Play `rollout.n_steps` steps from the observations in row 0; return the episodes that ended, with their steps.
 
     With `episodes_per_env`, stop when every slot has finished that many and mark only their samples as valid.
+    `on_step` hears of the progress now and then.
     """
     ended: Ended = []
     finished = np.zeros(envs.n_envs, np.int64)
@@ -53,6 +55,8 @@ def collect(
             in_policy += acted - start
             in_env += stepped - acted
             start = stepped
+            if on_step is not None and t % 64 == 63:
+                on_step(t + 1)
             if done:
                 ended.extend((t, episode) for episode in done)
                 if episodes_per_env is not None:

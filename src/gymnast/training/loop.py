@@ -212,14 +212,16 @@ class _Loop:
         session, timer = self.session, self.timer
         algorithm, counters = session.algorithm, session.counters
         c = session.coefficients()
-        ended = collect(
-            session.policy,
-            session.envs,
-            session.rollout,
-            session.action_generator,
-            timer,
-            episodes_per_env=algorithm.episodes_per_env,
-        )
+        with self.reporter.activity("collecting", session.rollout.n_steps) as tick:
+            ended = collect(
+                session.policy,
+                session.envs,
+                session.rollout,
+                session.action_generator,
+                timer,
+                episodes_per_env=algorithm.episodes_per_env,
+                on_step=tick,
+            )
         if counters.iteration == 0:
             self._warn_if_identical()
         begin = time.perf_counter()

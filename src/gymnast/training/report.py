@@ -80,8 +80,11 @@ class Reporter:
         parameters = sum(p.numel() for p in policy.parameters())
         hidden = "×".join(map(str, config.policy.hidden)) or "linear"
         trunk = "shared" if policy.shared else "separate"
+        from gymnast.envs.registry import choose_vectorization, under_debugger
         from gymnast.training.session import choose_device
 
+        if under_debugger():
+            self.say(f"A debugger is attached: envs are stepped {choose_vectorization(config.env)[0]}.", style="yellow")
         reason = choose_device(config.train.device)[1]
         lines = [
             ("config", f"{config.name}, seed {config.train.seed}" + (f", resuming run {resumed}" if resumed else "")),

@@ -33,7 +33,11 @@ class CartPoleVector(VectorEnv):
         self._state = np.zeros((4, n_envs))
         self._steps = np.zeros(n_envs, np.int64)
         self._generators: list[np.random.Generator] = []
-        self._scratch = np.empty((6, n_envs))
+        self._change = np.empty((4, n_envs))
+        self._scratch = np.empty((4, n_envs))
+        self._distance = np.empty((2, n_envs))
+        self._bounds = np.array([[source.x_threshold], [source.theta_threshold_radians]])
+        self._outside = np.empty((2, n_envs), np.bool_)
         self._flags = np.empty((2, n_envs), np.bool_)
 
     def _start(self, i: int) -> None:
@@ -51,9 +55,11 @@ class CartPoleVector(VectorEnv):
 
     def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
         """One Euler step of every pole; the order of operations is the single env's, so the bits are too."""
-        constants = self._source
-        x, x_dot, theta, theta_dot = self._state
-        force, cos, sin, temp, theta_acc, x_acc = self._scratch
+        constants, state = self._source, self._state
+        _, x_dot, theta, theta_dot = state
+        change = self._change
+        x_acc, theta_acc = change[1], change[3]
+        force, cos, sin, temp = self._scratch
         np.multiply(actions, 2.0 * constants.force_mag, out=force)
         force -= constants.force_mag
         np.cos(theta, out=cos)
@@ -80,22 +86,15 @@ class CartPoleVector(VectorEnv):
         x_acc /= constants.total_mass
         np.subtract(temp, x_acc, out=x_acc)
 
-        tau = constants.tau
-        np.multiply(x_dot, tau, out=force)
-        x += force
-        np.multiply(x_acc, tau, out=force)
-        x_dot += force
-        np.multiply(theta_dot, tau, out=force)
-        theta += force
-        np.multiply(theta_acc, tau, out=force)
-        theta_dot += force
+        change[0] = x_dot
+        change[2] = theta_dot
+        change *= constants.tau
+        state += change
 
         fell, cut = self._flags
-        np.abs(x, out=cos)
-        np.abs(theta, out=sin)
-        np.greater(cos, constants.x_threshold, out=fell)
-        np.greater(sin, constants.theta_threshold_radians, out=cut)
-        np.logical_or(fell, cut, out=fell)
+        np.abs(state[::2], out=self._distance)
+        np.greater(self._distance, self._bounds, out=self._outside)
+        np.logical_or(self._outside[0], self._outside[1], out=fell)
         self._steps += 1
         np.greater_equal(self._steps, self._limit, out=cut)
         row.terminated[...] = fell
