@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import ROOT, Process, run_process, versions
+from harness import ROOT, versions
+from process import Process, run_process
 
 CONFIG = "CartPole-v1:ppo"
 PEERS = ROOT / "benchmarks" / "peers"

@@ -12,8 +12,9 @@ import sys
 from typing import Any
 
 from contestants import OurRun, all_versions, gymnast
-from harness import finish, interleave, ratio, run_process, spread, verdict
+from harness import finish, interleave, ratio, spread, verdict
 from harness import parser as make_parser
+from process import run_process
 
 BARE = "import torch, gymnasium, time; print('imported', time.time())"
 

@@ -1,8 +1,8 @@
 """Training throughput on CartPole-v1 against stable-baselines3: `python benchmarks/throughput.py`.
 
 Both train separate 64×64 tanh networks with identical hyperparameters and the same number of updates. The rate is env
-steps per second from the end of the second iteration; our evaluation, metrics, live table and checkpoints are on. Bars (issue 2): ≥ 2.5× at the
-rl-zoo setting, ≥ 3× at the large one.
+steps per second from the end of the second iteration; our evaluation, metrics, live table and checkpoints are on.
+Bars (issue 2): ≥ 2.5× at the rl-zoo setting, ≥ 3× at the large one.
 """
 
 from __future__ import annotations

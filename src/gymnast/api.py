@@ -14,6 +14,7 @@ from gymnast.config.schema import RunConfig
 from gymnast.envs.registry import generic_defaults, make_envs
 from gymnast.envs.spaces import canonical, encoder, stack
 from gymnast.evaluation.evaluate import tensors
+from gymnast.evaluation.trace import executed
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.runs import checkpoint
 from gymnast.runs.refs import resolve_checkpoint
@@ -57,7 +58,15 @@ def train(
 class Agent:
     """A trained policy that takes raw env observations, single or batched."""
 
-    def __init__(self, config: RunConfig, policy: ActorCritic, raw_space: spaces.Space, action_space: spaces.Space, run: Run, name: str) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        policy: ActorCritic,
+        raw_space: spaces.Space,
+        action_space: spaces.Space,
+        run: Run,
+        name: str,
+    ) -> None:
         self.config = config
         self.policy = policy
         self.run = run
@@ -70,37 +79,37 @@ class Agent:
 
     def predict(self, obs: Any, deterministic: bool = True, *, mask: np.ndarray | None = None) -> Any:
         """Action(s) for one observation or a batch, ready for `env.step`; continuous ones are clipped to the bounds."""
-        single = self._is_single(obs)
-        items = [obs] if single else list(_rows(obs))
+        single = _is_single(obs, self.observation_space)
+        items = [obs] if single else _rows(obs)
         batch = tensors(stack([self._encode(item) if self._encode else item for item in items], self._canonical))
         masks = None if mask is None else torch.from_numpy(np.atleast_2d(mask).astype(bool))
         noise = None if deterministic else self.policy.distribution.noise((len(items),), self._generator)
         with torch.inference_mode():
             action = self.policy.act(batch, noise, masks)[0].numpy()
-        space = self.action_space
-        if isinstance(space, spaces.Box):
-            action = np.clip(action, space.low, space.high)
-        elif isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
-            action = action + space.start
+        action = executed(action, self.action_space)
         if not single:
             return action
-        return int(action[0]) if isinstance(space, spaces.Discrete) else action[0]
-
-    def _is_single(self, obs: Any) -> bool:
-        space = self.observation_space
-        if isinstance(space, spaces.Dict):
-            key, part = next(iter(space.spaces.items()))
-            return np.shape(obs[key]) == (part.shape or ())
-        if isinstance(space, spaces.Tuple):
-            return isinstance(obs, tuple)
-        return np.shape(obs) == (space.shape or ())
+        return int(action[0]) if isinstance(self.action_space, spaces.Discrete) else action[0]
 
 
-def _rows(obs: Any) -> Any:
+def _is_single(obs: Any, space: spaces.Space) -> bool:
+    """Whether `obs` is one observation of `space` rather than a batch."""
+    if isinstance(space, spaces.Dict):
+        key, part = next(iter(space.spaces.items()))
+        return _is_single(obs[key], part)
+    if isinstance(space, spaces.Tuple):
+        return isinstance(obs, tuple) and len(obs) == len(space.spaces) and _is_single(obs[0], space.spaces[0])
+    return np.shape(obs) == (space.shape or ())
+
+
+def _rows(obs: Any) -> list[Any]:
+    """Single observations of a batch; Gymnasium's vector envs batch Dict and Tuple observations part by part."""
     if isinstance(obs, dict):
-        n = len(next(iter(obs.values())))
-        return [{key: value[i] for key, value in obs.items()} for i in range(n)]
-    return obs
+        parts = [_rows(part) for part in obs.values()]
+        return [dict(zip(obs, row, strict=True)) for row in zip(*parts, strict=True)]
+    if isinstance(obs, tuple) and not isinstance(obs[0], tuple):
+        return list(zip(*obs, strict=True))
+    return list(obs)
 
 
 def load(reference: str = "@last", *, runs_dir: str | Path | None = None) -> Agent:

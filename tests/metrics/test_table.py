@@ -17,7 +17,8 @@ from gymnast.metrics import table as module
 from gymnast.metrics.catalogue import load_catalogue
 from gymnast.metrics.history import History
 from gymnast.metrics.sinks.jsonl import JsonlSink
-from gymnast.metrics.table import ASCII, LiveTable, PlainProgress, clock, open_display, progress, sparkline
+from gymnast.metrics.drawing import ASCII, clock, sparkline
+from gymnast.metrics.table import LiveTable, PlainProgress, open_display, progress
 
 CATALOGUE = load_catalogue()
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")

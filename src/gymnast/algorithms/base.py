@@ -63,6 +63,8 @@ class Algorithm(Generic[C]):
         reward = rollout.reward[: rollout.length]
         if self.reward_scaler is None:
             return reward
+        if self.episodes_per_env is not None:
+            self.reward_scaler.start_episodes()
         ended = rollout.terminated[: rollout.length] | rollout.truncated[: rollout.length]
         return self.reward_scaler(reward, ended, c["gamma"])
 

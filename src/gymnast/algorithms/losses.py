@@ -15,8 +15,8 @@ def clipped_surrogate(log_ratio: Tensor, advantage: Tensor, clip: float) -> tupl
     ratio = log_ratio.exp()
     unclipped = ratio * advantage
     clipped = ratio.clamp(1.0 - clip, 1.0 + clip).mul_(advantage)
-    # d(r·A)/d log π = r·A; where the clipped branch is smaller the objective is flat.
-    derivative = torch.where(unclipped <= clipped, unclipped, 0.0).neg_()
+    # d(r·A)/d log π = r·A; where the clipped branch is smaller the objective is flat. A NaN stays one, to be found.
+    derivative = torch.where(unclipped > clipped, 0.0, unclipped).neg_()
     return torch.minimum(unclipped, clipped).neg_(), derivative, ratio
 
 

@@ -45,7 +45,7 @@ class Adam:
         """One fused kernel over all parameters."""
         self._step += 1
         self._rate.fill_(learning_rate)
-        torch._fused_adam_(  # type: ignore[attr-defined]
+        torch._fused_adam_(
             [self._flat.values],
             [self._flat.grads],
             [self._mean],

@@ -33,7 +33,10 @@ def list_configs(
     if not rows:
         from gymnast.errors import UsageError, did_you_mean
 
-        hint = did_you_mean(" ".join(words or []), [f"{env}:{v}" for env, fs in known_envs() for f in fs for v in (f.data.get("variants") or {})])
+        hint = did_you_mean(
+            " ".join(words or []),
+            [f"{env}:{v}" for env, fs in known_envs() for f in fs for v in (f.data.get("variants") or {})],
+        )
         raise UsageError(f"No config matches {' '.join(words or [])!r}.{hint}")
 
 
@@ -133,7 +136,11 @@ def _expand(references: list[str] | None) -> list[str]:
     from gymnast.config.load import _variants
 
     if not references:
-        return [f"{env}:{name}" for env, fs in files.known_envs() for name in dict.fromkeys(v for f in fs for v in _variants(f))]
+        return [
+            f"{env}:{name}"
+            for env, fs in files.known_envs()
+            for name in dict.fromkeys(v for f in fs for v in _variants(f))
+        ]
     ids: list[str] = []
     for reference in references:
         if reference.endswith((".yaml", ".yml")):

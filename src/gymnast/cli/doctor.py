@@ -10,7 +10,6 @@ import shutil
 import sys
 from pathlib import Path
 
-
 import typer
 
 from gymnast.cli.options import AsJson, RunsDir, echo_json
@@ -56,7 +55,13 @@ def _version(package: str) -> str | None:
 def _core() -> list[Check]:
     import torch
 
-    checks: list[Check] = [("Python", sys.version_info >= (3, 11), f"{platform.python_version()} on {platform.system()} {platform.machine()}")]
+    checks: list[Check] = [
+        (
+            "Python",
+            sys.version_info >= (3, 11),
+            f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+        )
+    ]
     checks.append(("torch", True, f"{torch.__version__}, {torch.get_num_threads()} threads, {os.cpu_count()} cores"))
     if torch.cuda.is_available():
         checks.append(("GPU", True, torch.cuda.get_device_name(0)))
@@ -90,7 +95,10 @@ def _codec() -> list[Check]:
 
 
 def _trackers() -> list[Check]:
-    return [(name, True if _version(p) else None, f"{p} {_version(p)}" if _version(p) else "not installed") for name, p in TRACKERS.items()]
+    return [
+        (name, True if _version(p) else None, f"{p} {_version(p)}" if _version(p) else "not installed")
+        for name, p in TRACKERS.items()
+    ]
 
 
 def _disk(runs_dir: Path | None) -> list[Check]:
@@ -102,5 +110,3 @@ def _disk(runs_dir: Path | None) -> list[Check]:
     writable = os.access(existing, os.W_OK)
     note = "" if writable else ", not writable: choose another with --runs-dir or GYMNAST_HOME"
     return [("runs folder", writable and free > 0.5, f"{root}, {free:.0f} GB free{note}")]
-
-

@@ -23,13 +23,24 @@ def list_envs(
     rows: list[dict[str, Any]] = []
     for env_id, files in known_envs():
         variants = list(dict.fromkeys(name for file in files for name in (file.data.get("variants") or {})))
-        spec = next((file.data["spec"] for file in reversed(files) if file.data.get("spec")), {})
-        rows.append({"id": env_id, "variants": variants, "solved_at": spec.get("solved_at"), "description": spec.get("description", "")})
+        spec: dict[str, Any] = next((file.data["spec"] for file in reversed(files) if file.data.get("spec")), {})
+        rows.append(
+            {
+                "id": env_id,
+                "variants": variants,
+                "solved_at": spec.get("solved_at"),
+                "description": spec.get("description", ""),
+            }
+        )
     if everything:
         import gymnasium as gym
 
         known = {row["id"] for row in rows}
-        rows += [{"id": i, "variants": [], "solved_at": s.reward_threshold, "description": ""} for i, s in sorted(gym.registry.items()) if i not in known]
+        rows += [
+            {"id": i, "variants": [], "solved_at": s.reward_threshold, "description": ""}
+            for i, s in sorted(gym.registry.items())
+            if i not in known
+        ]
     rows = [row for row in rows if all(word.lower() in str(row["id"]).lower() for word in words or [])]
     if as_json:
         echo_json(rows)
@@ -48,7 +59,9 @@ def list_envs(
 
 @app.command("show")
 def show(
-    env_id: Annotated[str, typer.Argument(metavar="ENV", help="Environment id, or ENV:VARIANT for a variant's own spec.")],
+    env_id: Annotated[
+        str, typer.Argument(metavar="ENV", help="Environment id, or ENV:VARIANT for a variant's own spec.")
+    ],
     as_json: AsJson = False,
 ) -> None:
     """The spec card: spaces, labels, ranges, thresholds, reference scores, and the order of wrappers."""
@@ -59,10 +72,21 @@ def show(
     resolved = resolve(env_id, generic=_generic)
     config, spec = resolved.config, resolved.config.spec
     one = make_one(config.env)
-    observation, action, limit = one.observation_space, one.action_space, one.spec.max_episode_steps if one.spec else None
+    observation, action, limit = (
+        one.observation_space,
+        one.action_space,
+        one.spec.max_episode_steps if one.spec else None,
+    )
     one.close()
     if as_json:
-        echo_json({"id": config.env.id, "observation_space": str(observation), "action_space": str(action), **spec.model_dump(mode="json")})
+        echo_json(
+            {
+                "id": config.env.id,
+                "observation_space": str(observation),
+                "action_space": str(action),
+                **spec.model_dump(mode="json"),
+            }
+        )
         return
     from rich.console import Console
     from rich.table import Table
@@ -83,7 +107,12 @@ def show(
     facts.add_row("return", _range(spec.return_range))
     if spec.solved_at is not None:
         facts.add_row("solved at", f"{spec.solved_at:g}  ({spec.solved_source})")
-    for name, score in [("random", spec.random_score), ("optimum", spec.optimal_score), *spec.reference_scores.items(), ("best published", spec.best_published)]:
+    for name, score in [
+        ("random", spec.random_score),
+        ("optimum", spec.optimal_score),
+        *spec.reference_scores.items(),
+        ("best published", spec.best_published),
+    ]:
         if score is not None:
             facts.add_row(str(name), f"{score.score:g}  ({'; '.join(filter(None, (score.source, score.protocol)))})")
     kind, reason = choose_vectorization(config.env)

@@ -9,13 +9,17 @@ import typer
 
 from gymnast.cli.options import AsJson, RunsDir
 
-Reference = Annotated[str, typer.Argument(metavar="RUN[/CHECKPOINT]", help="@last, an id, @best:ENV, @last/step=5000 …")]
+Reference = Annotated[
+    str, typer.Argument(metavar="RUN[/CHECKPOINT]", help="@last, an id, @best:ENV, @last/step=5000 …")
+]
 
 
 def evaluate(
     reference: Reference = "@last",
     episodes: Annotated[int, typer.Option("--episodes", "-e", min=1, help="Whole episodes to play.")] = 100,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the episodes (default: fresh ones of the run's seed).")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Seed of the episodes (default: fresh ones of the run's seed).")
+    ] = None,
     stochastic: Annotated[bool, typer.Option("--stochastic/--deterministic", help="Sample actions.")] = False,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
@@ -32,9 +36,7 @@ def evaluate(
     env_config, differences = eval_env_config(config)
     envs, tabular = make_evaluation(config, env_config)
     try:
-        result = run_evaluation(
-            agent.policy, config, envs, tabular, turn=1_000_000, seed=seed, differences=differences
-        )
+        result = run_evaluation(agent.policy, config, envs, tabular, turn=1_000_000, seed=seed, differences=differences)
     finally:
         envs.close()
     if as_json:
@@ -50,7 +52,9 @@ def evaluate(
 
 def video(
     reference: Reference = "@last",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write (default: the run's videos folder).")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write (default: the run's videos folder).")
+    ] = None,
     episodes: Annotated[int, typer.Option("--episodes", "-e", min=1, help="Episodes, one after the other.")] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first episode.")] = 0,
     stochastic: Annotated[bool, typer.Option("--stochastic/--deterministic", help="Sample actions.")] = False,
@@ -70,7 +74,9 @@ def video(
     traces = []
     with progress(console, "playing", episodes) as bar:
         for i in range(episodes):
-            traces.append(record_episode(agent.policy, agent.config, seed=seed + i, deterministic=not stochastic, frames=True))
+            traces.append(
+                record_episode(agent.policy, agent.config, seed=seed + i, deterministic=not stochastic, frames=True)
+            )
             bar.update(i + 1)
     write_video(path, traces, agent.config, checkpoint=agent.checkpoint, run_id=agent.run.id)
     returns = ", ".join(f"{trace.ret:g}" for trace in traces)

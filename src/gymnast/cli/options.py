@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,8 @@ RunsDir = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
 Overrides = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings to change, e.g. algo.clip_range=0.1.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]...", help="Settings to change, e.g. algo.clip_range=0.1.", show_default=False),
 ]
 
 
@@ -23,7 +25,7 @@ def echo_json(data: Any) -> None:
 
 
 def _finite(data: Any) -> Any:
-    if isinstance(data, float) and data != data or data in (float("inf"), float("-inf")):
+    if isinstance(data, float) and not math.isfinite(data):
         return None
     if isinstance(data, dict):
         return {key: _finite(value) for key, value in data.items()}

@@ -35,7 +35,9 @@ def list_runs(
 
     table = Table(box=None, pad_edge=False)
     for column in ("run", "config", "seed", "status", "env steps", "eval", "time", "started"):
-        table.add_column(column, no_wrap=True, justify="right" if column in ("seed", "env steps", "eval", "time") else "left")
+        table.add_column(
+            column, no_wrap=True, justify="right" if column in ("seed", "env steps", "eval", "time") else "left"
+        )
     for row in rows:
         score = "" if row.last_return is None else f"{row.last_return:.4g}"
         status = "solved" if row.solved and row.status == "finished" else row.status
@@ -66,17 +68,34 @@ def show(
     last: dict[str, Any] = rows[-1] if rows else {}
     if as_json:
         state = dataclasses.asdict(status) | {"state": run.shown_state()}
-        echo_json({"id": run.id, "folder": str(run.folder), "status": state, "checkpoints": names, "best": best, "last": newest, "metrics": last})
+        echo_json(
+            {
+                "id": run.id,
+                "folder": str(run.folder),
+                "status": state,
+                "checkpoints": names,
+                "best": best,
+                "last": newest,
+                "metrics": last,
+            }
+        )
         return
     from rich.console import Console
     from rich.table import Table
 
     console, catalogue = Console(highlight=False), load_catalogue()
-    console.print(f"[bold]{run.id}[/bold]  {run.config().get('name', '')}  {run.shown_state()}" + (f": {status.stop_reason}" if status.stop_reason else ""))
-    console.print(f"{status.env_steps:,} env steps in {status.wall_seconds:.1f} s, attempt {status.attempt}, {run.folder}")
+    console.print(
+        f"[bold]{run.id}[/bold]  {run.config().get('name', '')}  {run.shown_state()}"
+        + (f": {status.stop_reason}" if status.stop_reason else "")
+    )
+    console.print(
+        f"{status.env_steps:,} env steps in {status.wall_seconds:.1f} s, attempt {status.attempt}, {run.folder}"
+    )
     marks = {best: " (best)", newest: " (last)"}
     both = " (best, last)" if best == newest else None
-    console.print("checkpoints: " + (", ".join(name + (both or marks[name] if name in marks else "") for name in names) or "none"))
+    console.print(
+        "checkpoints: " + (", ".join(name + (both or marks[name] if name in marks else "") for name in names) or "none")
+    )
     table = Table(box=None, pad_edge=False)
     for column in ("metric", "value", "meaning"):
         table.add_column(column, overflow="fold", style="dim" if column == "meaning" else None)
@@ -91,5 +110,9 @@ def _latest(rows: list[dict[str, Any]]) -> dict[str, float]:
     """The last known value of each metric (evaluations are not in every row)."""
     values: dict[str, float] = {}
     for row in rows[-2000:]:
-        values |= {name: value for name, value in row.items() if isinstance(value, (int, float)) and name not in ("attempt", "resumed_from")}
+        values |= {
+            name: value
+            for name, value in row.items()
+            if isinstance(value, (int, float)) and name not in ("attempt", "resumed_from")
+        }
     return values

@@ -28,7 +28,13 @@ def start_training(
 
 
 def resume_training(
-    reference: str, overrides: list[str], settings: dict[str, Any], runs_dir: Path | None, *, quiet: bool, optimizer: bool
+    reference: str,
+    overrides: list[str],
+    settings: dict[str, Any],
+    runs_dir: Path | None,
+    *,
+    quiet: bool,
+    optimizer: bool,
 ) -> None:
     """Continue a run."""
     from gymnast.config.load import from_saved

@@ -10,7 +10,9 @@ from gymnast.cli.options import Overrides, RunsDir
 
 EnvSteps = Annotated[
     float | None,
-    typer.Option("-n", "--env-steps", "--n-timesteps", "--total-timesteps", help="Budget in env steps.", show_default=False),
+    typer.Option(
+        "-n", "--env-steps", "--n-timesteps", "--total-timesteps", help="Budget in env steps.", show_default=False
+    ),
 ]
 VecSteps = Annotated[
     float | None, typer.Option("--vec-steps", help="Budget in vector steps (env steps ÷ n_envs).", show_default=False)
@@ -21,7 +23,8 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result.")]
 
 def train(
     reference: Annotated[
-        str | None, typer.Argument(metavar="ENV:VARIANT", help="What to train, e.g. CartPole-v1:ppo.", show_default=False)
+        str | None,
+        typer.Argument(metavar="ENV:VARIANT", help="What to train, e.g. CartPole-v1:ppo.", show_default=False),
     ] = None,
     overrides: Overrides = None,
     env_steps: EnvSteps = None,
@@ -31,7 +34,9 @@ def train(
     quiet: Quiet = False,
     confirm: Annotated[bool, typer.Option("--confirm", help="Show the summary and ask before starting.")] = False,
     algo: Annotated[str | None, typer.Option("--algo", help="Variant, as in rl-zoo.", show_default=False)] = None,
-    env: Annotated[str | None, typer.Option("--env", "--env-id", help="Environment, as in rl-zoo.", show_default=False)] = None,
+    env: Annotated[
+        str | None, typer.Option("--env", "--env-id", help="Environment, as in rl-zoo.", show_default=False)
+    ] = None,
     runs_dir: RunsDir = None,
 ) -> None:
     """Train an agent until its environment is solved or the budget is spent.
@@ -39,21 +44,27 @@ def train(
     Any Gymnasium id works: without a preset, settings are chosen from its spaces.
     """
     reference, overrides = _reference(reference, overrides or [], algo, env)
-    settings = _settings({"train.env_steps": env_steps, "train.vec_steps": vec_steps, "train.seed": seed, "train.device": device})
+    settings = _settings(
+        {"train.env_steps": env_steps, "train.vec_steps": vec_steps, "train.seed": seed, "train.device": device}
+    )
     from gymnast.cli.start import start_training
 
     start_training(reference, overrides, settings, runs_dir, quiet=quiet, confirm=confirm)
 
 
 def resume(
-    reference: Annotated[str, typer.Argument(metavar="RUN", help="Run to continue: @last, an id, or a folder.")] = "@last",
+    reference: Annotated[
+        str, typer.Argument(metavar="RUN", help="Run to continue: @last, an id, or a folder.")
+    ] = "@last",
     overrides: Overrides = None,
     env_steps: EnvSteps = None,
     vec_steps: VecSteps = None,
     with_: Annotated[
         list[str] | None, typer.Option("--with", help="Continue under another setting (key=value, repeatable).")
     ] = None,
-    optimizer: Annotated[bool, typer.Option("--optimizer/--no-optimizer", help="Restore the optimizer's state.")] = True,
+    optimizer: Annotated[
+        bool, typer.Option("--optimizer/--no-optimizer", help="Restore the optimizer's state.")
+    ] = True,
     device: Device = None,
     quiet: Quiet = False,
     runs_dir: RunsDir = None,
@@ -62,7 +73,9 @@ def resume(
     settings = _settings({"train.env_steps": env_steps, "train.vec_steps": vec_steps, "train.device": device})
     from gymnast.cli.start import resume_training
 
-    resume_training(reference, [*(overrides or []), *(with_ or [])], settings, runs_dir, quiet=quiet, optimizer=optimizer)
+    resume_training(
+        reference, [*(overrides or []), *(with_ or [])], settings, runs_dir, quiet=quiet, optimizer=optimizer
+    )
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
@@ -72,7 +85,8 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 def _reference(reference: str | None, overrides: list[str], algo: str | None, env: str | None) -> tuple[str, list[str]]:
     """`--env X --algo ppo` and `X:ppo` are the same; with the former the first positional is already a setting."""
     if reference is not None and "=" in reference:
-        reference, overrides = None, [reference, *overrides]
+        overrides = [reference, *overrides]
+        reference = None
     if env is not None:
         reference = f"{env}:{algo}" if algo else env
     elif reference is not None and algo is not None:

@@ -41,7 +41,9 @@ def _plain(node: Any, path: Path_, lines: dict[Path_, int]) -> Any:
     if isinstance(node, dict):
         plain = {}
         for key, value in node.items():
-            lines[(*path, str(key))] = node.lc.key(key)[0] + 1  # type: ignore[attr-defined]
+            position = (node.lc.data or {}).get(key)  # type: ignore[attr-defined]
+            if position is not None:  # keys that `<<` brings in have no line of their own here
+                lines[(*path, str(key))] = position[0] + 1
             plain[str(key)] = _plain(value, (*path, str(key)), lines)
         return plain
     if isinstance(node, list):
@@ -56,7 +58,7 @@ def _plain(node: Any, path: Path_, lines: dict[Path_, int]) -> Any:
 def parse_yaml(text: str, label: str) -> tuple[Any, dict[Path_, int]]:
     """YAML 1.2 (`1e-4` is a number, `on` is text); duplicate keys are an error with its line."""
     from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
         node = YAML(typ="rt").load(text)
@@ -65,6 +67,8 @@ def parse_yaml(text: str, label: str) -> tuple[Any, dict[Path_, int]]:
         line = f":{mark.line + 1}" if mark else ""
         problem = " ".join(str(error.problem or error.context).split())
         raise ConfigError(f"{label}{line} is not valid YAML: {problem}.") from None
+    except YAMLError as error:
+        raise ConfigError(f"{label} is not valid YAML: {' '.join(str(error).split())}.") from None
     lines: dict[Path_, int] = {}
     return _plain(node, (), lines), lines
 
@@ -78,10 +82,15 @@ def _read(path: Path, modified: int) -> ConfigFile:
     file = ConfigFile(path, data, lines)
     for key in data:
         if key not in TOP_KEYS:
-            raise ConfigError(f"{file.where((key,))}: unknown key '{key}'.{did_you_mean(key, TOP_KEYS)} Known: {', '.join(TOP_KEYS)}.")
+            raise ConfigError(
+                f"{file.where((key,))}: unknown key '{key}'.{did_you_mean(key, TOP_KEYS)} Known: {', '.join(TOP_KEYS)}."
+            )
     for key in ("spec", "defaults", "variants"):
         if not isinstance(data.get(key, {}), (dict, type(None))):
             raise ConfigError(f"{file.where((key,))}: '{key}' must be a mapping.")
+    for name, body in (data.get("variants") or {}).items():
+        if not isinstance(body, (dict, type(None))):
+            raise ConfigError(f"{file.where(('variants', name))}: variant '{name}' must be a mapping, got {body!r}.")
     return file
 
 
@@ -91,6 +100,8 @@ def read(path: Path) -> ConfigFile:
         return _read(path, path.stat().st_mtime_ns)
     except OSError as error:
         raise ConfigError(f"Cannot read config file {path}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"Cannot read config file {path}: it is not UTF-8 text.") from None
 
 
 def base(name: str, wanted_by: str) -> ConfigFile:
@@ -100,7 +111,9 @@ def base(name: str, wanted_by: str) -> ConfigFile:
         if path.is_file():
             return read(path)
     known = [path.stem for path in (SHIPPED / "bases").glob("*.yaml")]
-    raise ConfigError(f"{wanted_by}: unknown base '{name}'.{did_you_mean(name, known)} Known: {', '.join(sorted(known))}.")
+    raise ConfigError(
+        f"{wanted_by}: unknown base '{name}'.{did_you_mean(name, known)} Known: {', '.join(sorted(known))}."
+    )
 
 
 def env_files(env_id: str) -> list[ConfigFile]:

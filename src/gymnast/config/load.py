@@ -45,18 +45,23 @@ class _Merger:
         self.origins: dict[str, str] = {}
 
     def add(self, data: dict[str, Any] | None, where: Callable[[Path_], str]) -> None:
-        train = (data or {}).get("train") or {}
+        data = {key: value for key, value in (data or {}).items() if value is not None or key not in SECTIONS}
+        for section, value in data.items():
+            if section in SECTIONS and not isinstance(value, dict):
+                raise ConfigError(f"{where((section,))}: '{section}' must be a mapping (got {value!r}).")
+        train = data.get("train", {})
         for given, other in (("env_steps", "vec_steps"), ("vec_steps", "env_steps")):
             if given in train and other not in train:
                 self.data.get("train", {}).pop(other, None)  # one budget: a later layer replaces the other kind
-        self._merge(self.data, data or {}, (), where)
+                self.origins.pop(f"train.{other}", None)
+        self._merge(self.data, data, (), where)
 
     def _merge(self, target: dict[str, Any], data: dict[str, Any], path: Path_, where: Callable[[Path_], str]) -> None:
         for key, value in data.items():
             here = (*path, key)
             whole = isinstance(value, dict) and ("schedule" in value or not value)
             if isinstance(value, dict) and not whole:
-                if not isinstance(target.get(key), dict) or "schedule" in target[key]:
+                if not isinstance(target.get(key), dict):
                     target[key] = {}
                 self._merge(target[key], value, here, where)
             elif whole and isinstance(target.get(key), dict) and not value:
@@ -163,14 +168,18 @@ def _check_variant(env_id: str, variant: str | None, stack: list[ConfigFile]) ->
             return "ppo"
         raise UsageError(f"Say which variant: {', '.join(f'{env_id}:{name}' for name in known)}.")
     if variant not in known:
-        raise UsageError(f"{env_id} has no variant '{variant}'.{did_you_mean(variant, known)} Known: {', '.join(known)}.")
+        raise UsageError(
+            f"{env_id} has no variant '{variant}'.{did_you_mean(variant, known)} Known: {', '.join(known)}."
+        )
     return variant
 
 
 def _algorithm_of(variant: str, where: str) -> str:
     algorithm = infer_algorithm(variant)
     if algorithm is None:
-        raise ConfigError(f"{where}: name the algorithm (algo.id, or in the variant's name). Known: {', '.join(CONFIGS)}.")
+        raise ConfigError(
+            f"{where}: name the algorithm (algo.id, or in the variant's name). Known: {', '.join(CONFIGS)}."
+        )
     return algorithm
 
 
@@ -179,15 +188,18 @@ def _chain(variant: str, stack: list[ConfigFile]) -> list[tuple[ConfigFile, str]
     chain: list[tuple[ConfigFile, str]] = []
     seen: set[str] = set()
     name: str | None = variant
+    where = stack[-1].label
     while name is not None:
         holders = [file for file in stack if name in _variants(file)]
         if not holders or name in seen:
-            problem = "extends itself" if name in seen else f"extends unknown variant '{name}'"
-            raise ConfigError(f"{stack[-1].label}: variant '{variant}' {problem}.")
+            known = {known for file in stack for known in _variants(file)}
+            unknown = f"extends unknown variant '{name}'.{did_you_mean(name, known)}"
+            raise ConfigError(f"{where}: variant '{variant}' {'extends itself.' if name in seen else unknown}")
         seen.add(name)
         chain = [(file, name) for file in holders] + chain
-        parents = [(_variants(file)[name] or {}).get("extends") for file in holders]
-        name = next((parent for parent in reversed(parents) if parent), None)
+        parents = [(file, (_variants(file)[name] or {}).get("extends")) for file in holders]
+        child, (file, parent) = name, next((pair for pair in reversed(parents) if pair[1]), (stack[-1], None))
+        where, name = file.where(("variants", child, "extends")), None if parent is None else str(parent)
     return chain
 
 
@@ -344,8 +356,9 @@ def _sentence(problem: Any, data: dict[str, Any], origins: dict[str, str]) -> st
             continue
         parts.append(part)
     key = ".".join(parts) or ".".join(path)
-    origin = next((origins[k] for k in (key, *_parents(key)) if k in origins), None)
-    origin = origin or next((o for k, o in origins.items() if k.startswith(key + ".")), None)
+    origin = next((origins[k] for k in (key, f"{key}.id", *_parents(key)) if k in origins), None)
+    # A mapping that is wrong as a whole: the newest of its keys is the likeliest culprit.
+    origin = origin or next((o for k, o in reversed(origins.items()) if k.startswith(key + ".")), None)
     at = f"{origin}: " if origin else ""
     if problem["type"] == "extra_forbidden":
         algorithm = str(data.get("algo", {}).get("id", "ppo"))

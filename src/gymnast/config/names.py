@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gymnast.errors import UsageError
+
 RENAMED_ENVS = {
     "Taxi-v3": "Taxi-v4",
     "CliffWalking-v0": "CliffWalking-v1",
@@ -42,11 +44,13 @@ ALIASES: dict[str, str] = {
 
 
 def _one_over(value: Any) -> Any:
-    return 1.0 / float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 1:
+        raise UsageError(f"'num_minibatches' must be a whole number of at least 1 (got {value!r}).")
+    return 1.0 / value
 
 
 def _on_off(value: Any) -> Any:
-    return {True: "batch", False: "off"}.get(value, value)
+    return ("batch" if value else "off") if value in (0, 1) else value
 
 
 # Aliases whose value means something else than ours.

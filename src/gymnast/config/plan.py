@@ -78,7 +78,9 @@ def _evaluation_start(config: RunConfig, reasons: dict[str, str]) -> float | Non
         return None
     low = random.score if random is not None else 0.0
     start = low + config.eval.start_fraction * (solved - low)
-    reasons["eval.start_at"] = f"{start:.4g}: {config.eval.start_fraction:g} of the way from random ({low:g}) to solved ({solved:g})"
+    reasons["eval.start_at"] = (
+        f"{start:.4g}: {config.eval.start_fraction:g} of the way from random ({low:g}) to solved ({solved:g})"
+    )
     return start
 
 

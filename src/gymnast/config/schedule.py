@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from gymnast.config.model import Model
 
@@ -177,8 +177,11 @@ def _number_or_schedule(raw: Any) -> Any:
         raise ValueError(f"expected a number or a schedule, not '{raw}'") from None
 
 
+# Told apart by hand, so that a wrong schedule is reported as such and not also as something that is no number.
 Scheduled = Annotated[
-    float | Annotated[Schedule, Field(discriminator="schedule")], BeforeValidator(_number_or_schedule)
+    Annotated[float, Tag("<number>")] | Annotated[Schedule, Field(discriminator="schedule"), Tag("<schedule>")],
+    Discriminator(lambda value: "<number>" if isinstance(value, float) else "<schedule>"),
+    BeforeValidator(_number_or_schedule),
 ]
 
 
@@ -205,5 +208,3 @@ def value_at(value: float | Schedule, clock: Clock) -> float:
 def segments(values: dict[str, Any], clock: Clock) -> dict[str, int]:
     """Segment index of every piecewise schedule that asks for an optimizer reset at its jumps."""
     return {k: v.segment(clock) for k, v in values.items() if isinstance(v, Piecewise) and v.reset_optimizer}
-
-

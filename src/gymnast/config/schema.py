@@ -173,7 +173,9 @@ def _algorithm(raw: Any) -> Any:
     if not isinstance(raw, dict) or not isinstance(raw.get("id"), str):
         raise ValueError(f"algo needs an id: one of {', '.join(CONFIGS)}")
     if raw["id"] not in CONFIGS:
-        raise ValueError(f"unknown algorithm '{raw['id']}'.{did_you_mean(raw['id'], CONFIGS)} Known: {', '.join(CONFIGS)}.")
+        raise ValueError(
+            f"unknown algorithm '{raw['id']}'.{did_you_mean(raw['id'], CONFIGS)} Known: {', '.join(CONFIGS)}."
+        )
     return CONFIGS[raw["id"]].model_validate(raw)
 
 

@@ -13,7 +13,7 @@ from gymnasium import spaces
 from gymnast.envs import snapshots
 from gymnast.envs.spaces import canonical, encoder, n_masked_actions, put
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
-from gymnast.errors import EnvError
+from gymnast.errors import EnvError, GymnastError
 
 MakeEnv = Callable[[], gym.Env]
 NO_INFO_KEPT = frozenset({"action_mask", "TimeLimit.truncated", "prob"})
@@ -55,6 +55,13 @@ class InProcessVector(VectorEnv):
         """Seed and reset every slot."""
         if len(seeds) != self.n_envs:
             raise ValueError(f"{self.n_envs} envs need {self.n_envs} seeds, got {len(seeds)}")
+        try:
+            self._reset_all(seeds, row)
+        except Exception as error:
+            self._explain(error, None)
+            raise
+
+    def _reset_all(self, seeds: Sequence[int], row: StepRow) -> None:
         self._seeds = list(seeds)
         for i, (env, seed) in enumerate(zip(self.envs, seeds, strict=True)):
             self.at[0] = i
@@ -82,6 +89,26 @@ class InProcessVector(VectorEnv):
 
     def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
         """Step every slot in order."""
+        try:
+            return self._step_all(actions, row)
+        except Exception as error:
+            self._explain(error, actions)
+            raise
+
+    def _explain(self, error: Exception, actions: np.ndarray | None) -> None:
+        """Raise an exception of an env as a sentence that names it; in a worker the pool does that itself."""
+        i = self.at[0]
+        in_worker = isinstance(self.at, memoryview)
+        if in_worker or i == IDLE or isinstance(error, GymnastError):
+            return
+        what = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(":. ")
+        did = "while it was reset" if actions is None else f"after action {actions[i].tolist()}"
+        raise EnvError(
+            f"Env {i} raised {what} {did}. It was last reset with seed {self._seeds[i]}. "
+            "The fault is in the environment: --debug shows its traceback."
+        ) from error
+
+    def _step_all(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
         ended: list[EndedEpisode] = []
         converted = self._to_env_actions(actions)
         returns, lengths, at = self._returns, self._lengths, self.at
@@ -158,7 +185,8 @@ class InProcessVector(VectorEnv):
     def render(self, index: int = 0) -> np.ndarray | None:
         """Frame of one slot; envs made without a render mode give None."""
         env = self.envs[index]
-        return np.asarray(env.render()) if env.render_mode == "rgb_array" else None
+        frame = env.render() if env.render_mode == "rgb_array" else None
+        return None if frame is None else np.asarray(frame)
 
     def describe(self) -> str:
         """For the log."""

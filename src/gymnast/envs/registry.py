@@ -47,7 +47,9 @@ def env_spec(env_id: str, module: str | None = None) -> gym.envs.registration.En
             warnings.simplefilter("ignore")
             return gym.spec(env_id)
     except ModuleNotFoundError as error:
-        raise UsageError(f"Cannot import '{error.name}' for environment '{env_id}': install it or check the name.") from None
+        raise UsageError(
+            f"Cannot import '{error.name}' for environment '{env_id}': install it or check the name."
+        ) from None
     except GymnasiumError:
         known = sorted({*known_env_ids(), *gym.registry})
         raise UsageError(
@@ -129,7 +131,9 @@ def make_envs(config: EnvConfig, n_envs: int, *, render_mode: str | None = None)
     if kind == "native":
         native = _native(config)
         if native is None:
-            raise UsageError(f"'{config.id}' has no native vector form here: set env.vectorization to inprocess or workers.")
+            raise UsageError(
+                f"'{config.id}' has no native vector form here: set env.vectorization to inprocess or workers."
+            )
         envs = native(n_envs)
     elif kind == "workers":
         from gymnast.envs.workers import WorkerPool

@@ -24,12 +24,16 @@ def canonical(space: spaces.Space) -> spaces.Space:
         parts = space.spaces
         if all(isinstance(part, spaces.Discrete) for part in parts):
             return spaces.MultiDiscrete([int(part.n) for part in parts])  # type: ignore[attr-defined]
-        raise EnvError(f"Tuple observations of {[type(part).__name__ for part in parts]} are not supported, only of Discrete.")
+        raise EnvError(
+            f"Tuple observations of {[type(part).__name__ for part in parts]} are not supported, only of Discrete."
+        )
     if isinstance(space, spaces.Discrete):
         return spaces.Discrete(int(space.n))
     if isinstance(space, (spaces.Box, spaces.MultiDiscrete, spaces.MultiBinary)):
         return space
-    raise EnvError(f"Observation space {space} is not supported: expected Box, Discrete, MultiDiscrete, MultiBinary, Tuple or Dict.")
+    raise EnvError(
+        f"Observation space {space} is not supported: expected Box, Discrete, MultiDiscrete, MultiBinary, Tuple or Dict."
+    )
 
 
 def encoder(space: spaces.Space) -> Callable[[Any], Any] | None:
@@ -81,7 +85,7 @@ def copy_rows(target: Observation, source: Observation) -> None:
     """Copy a whole row block."""
     if isinstance(target, dict):
         for key, array in target.items():
-            array[...] = source[key]  # type: ignore[index]
+            array[...] = source[key]
     else:
         target[...] = source
 

@@ -87,7 +87,7 @@ class VectorEnv(ABC):
         """Catalogued metrics of this adapter (worker restarts, for instance)."""
         return {}
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most adapters have nothing to release
         """Release processes, windows and shared memory. Safe to call twice."""
 
     def new_row(self) -> StepRow:

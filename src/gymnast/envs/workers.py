@@ -32,6 +32,7 @@ from gymnast.errors import EnvError
 
 log = logging.getLogger(__name__)
 
+PRELOADED = ["gymnast.envs.worker_main", "gymnast.envs.registry"]  # without torch
 ALIVE_CHECK_SECONDS = 0.1
 CLOSE_SECONDS = 0.5
 LOAD_PATIENCE = 10  # load_state may repeat whole episodes: it may take this many times the usual timeout
@@ -153,8 +154,8 @@ class WorkerPool(VectorEnv):
         self.timeout, self.on_failure, self.max_restarts = timeout, on_failure, max_restarts
         self._context = multiprocessing.get_context(start_method)
         if start_method == "forkserver":
-            # Imported once in the server; each worker is then a fork of it that shares the memory.
-            self._context.set_forkserver_preload([worker_main.__name__])
+            # Imported once in the server; each worker is then a fork that shares their memory.
+            self._context.set_forkserver_preload(PRELOADED)
         self._payload = _payload(make_env, action_mask)
         self._seeds: list[int | None] = [None] * n_envs
         self._returns, self._lengths = np.zeros(n_envs), np.zeros(n_envs, np.int64)

@@ -126,9 +126,11 @@ def evaluate(
             if len(result.returns) == episodes:
                 break
             if step > MAX_EPISODE_STEPS:
-                raise EnvError("An evaluation episode does not end: set env.time_limit (eval.env.time_limit for evaluation only).")
-        if tabular is not None:
-            result.exact = exact(policy, tabular, deterministic=deterministic)
+                raise EnvError(
+                    "An evaluation episode does not end: set env.time_limit (eval.env.time_limit for evaluation only)."
+                )
+        if tabular is not None and (mask is None or tabular.mask is not None):
+            result.exact = exact(policy, tabular, deterministic=deterministic, masked=mask is not None)
     return result
 
 
@@ -148,11 +150,13 @@ def success_of(episode: EndedEpisode) -> bool | None:
     return None
 
 
-def exact(policy: ActorCritic, model: TabularModel, *, deterministic: bool = True) -> float:
-    """Exact expected return of the policy under the env's transition table."""
-    states = torch.arange(len(model.initial_distribution), device=next(policy.parameters()).device)
+def exact(policy: ActorCritic, model: TabularModel, *, deterministic: bool = True, masked: bool = False) -> float:
+    """Exact expected return of the policy under the env's transition table; `masked` where it acts under masks."""
+    device = next(policy.parameters()).device
+    states = torch.arange(len(model.initial_distribution), device=device)
+    mask = torch.from_numpy(model.mask).to(device) if masked and model.mask is not None else None
     with torch.inference_mode():
-        actions, params, _ = policy.act(states, None)
+        actions, params, _ = policy.act(states, None, mask)
         probabilities = torch.softmax(params, -1).cpu().numpy()
     if deterministic:
         probabilities = np.eye(probabilities.shape[1])[actions.cpu().numpy()]

@@ -87,6 +87,8 @@ class TabularModel:
     """`[S]`"""
     horizon: int | None
     """Steps of the TimeLimit; None when episodes are never cut off."""
+    mask: np.ndarray | None = None
+    """`[S, A]` possible actions, where the env can tell them for every state (Taxi's `action_mask`)."""
 
 
 def why_not_tabular(env: gym.Env) -> str | None:
@@ -125,7 +127,10 @@ def tabular_model(env: gym.Env) -> TabularModel | None:
             limits.append(layer._max_episode_steps)
         layer = layer.env
     initial = np.asarray(inner.initial_state_distrib, np.float64)
-    return TabularModel(Transitions.from_table(inner.P), initial / initial.sum(), min(limits, default=None))
+    mask = None
+    if callable(getattr(inner, "action_mask", None)):
+        mask = np.array([inner.action_mask(state) for state in range(len(inner.P))], bool)
+    return TabularModel(Transitions.from_table(inner.P), initial / initial.sum(), min(limits, default=None), mask)
 
 
 def exact_return(

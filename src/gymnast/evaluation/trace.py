@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from gymnasium import spaces
 
-from gymnast.config.schema import RunConfig
 from gymnast.config.schedule import Clock, value_at
+from gymnast.config.schema import RunConfig
 from gymnast.envs.registry import make_envs
 from gymnast.envs.spaces import row, stack
 from gymnast.envs.vector import VectorEnv
+from gymnast.errors import EnvError
 from gymnast.evaluation.evaluate import MAX_EPISODE_STEPS, tensors
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.distributions import Categorical
@@ -21,7 +23,10 @@ from gymnast.rollout.returns import discounted_returns, gae
 
 @dataclass
 class EpisodeTrace:
-    """One episode, step by step. Lists have one entry per step; `frames` and `values` have one more, for the end."""
+    """One episode, step by step. Lists have one entry per step; `observations` and `values` one more, for the end.
+
+    `frames` shows the state before each step: the envs reset at once, so there is no picture of the end.
+    """
 
     seed: int
     frames: list[np.ndarray] = field(default_factory=list)
@@ -59,24 +64,23 @@ def record_episode(
     frames: bool = False,
 ) -> EpisodeTrace:
     """Play one episode and keep everything."""
-    envs = make_envs(config.env, 1, render_mode="rgb_array" if frames else None)
-    if not frames:
-        envs.close()
-        envs = make_envs(config.env.model_copy(update={"vectorization": "inprocess"}), 1)
+    one = config.env.model_copy(update={"vectorization": "inprocess"})
+    envs = make_envs(one, 1, render_mode="rgb_array" if frames else None)
     try:
         return _record(policy, config, envs, seed, deterministic, frames)
     finally:
         envs.close()
 
 
-def _record(policy: ActorCritic, config: RunConfig, envs: VectorEnv, seed: int, deterministic: bool, frames: bool) -> EpisodeTrace:
+def _record(
+    policy: ActorCritic, config: RunConfig, envs: VectorEnv, seed: int, deterministic: bool, frames: bool
+) -> EpisodeTrace:
     trace = EpisodeTrace(seed, fps=_fps(envs))
     distribution = policy.distribution
     generator = torch.Generator().manual_seed(seed)
     step = envs.new_row()
     mask = None if step.mask is None else torch.from_numpy(step.mask)
     probabilities: list[np.ndarray] = []
-    low, high = getattr(envs.action_space, "low", None), getattr(envs.action_space, "high", None)
     with torch.inference_mode():
         envs.reset([seed], step)
         for _ in range(MAX_EPISODE_STEPS):
@@ -91,11 +95,13 @@ def _record(policy: ActorCritic, config: RunConfig, envs: VectorEnv, seed: int, 
                 probabilities.append(torch.softmax(params[0], -1).numpy())
             chosen = action.numpy()
             trace.actions.append(chosen[0].tolist())
-            trace.executed.append((chosen[0] if low is None else np.clip(chosen[0], low, high)).tolist())
+            trace.executed.append(executed(chosen[0], envs.action_space).tolist())
             ended = envs.step(chosen, step)
             trace.rewards.append(float(step.reward[0]))
             if ended:
                 break
+        else:
+            raise EnvError(f"The episode did not end within {MAX_EPISODE_STEPS:,} steps: set env.time_limit.")
         last = ended[0]
         final = tensors(stack([last.final_obs], envs.observation_space))
         trace.values.append(float(policy.values(final)[0]))
@@ -105,6 +111,13 @@ def _record(policy: ActorCritic, config: RunConfig, envs: VectorEnv, seed: int, 
     trace.probabilities = probabilities or None
     _targets(trace, config, policy.has_critic)
     return trace
+
+
+def executed(action: np.ndarray, space: spaces.Space) -> np.ndarray:
+    """What the env is given for a policy's action: clipped to the bounds, counted from the space's start."""
+    if isinstance(space, spaces.Box):
+        return np.clip(action, space.low, space.high)
+    return np.asarray(action + getattr(space, "start", 0))
 
 
 def _copy(obs: Any) -> Any:
@@ -123,7 +136,13 @@ def _targets(trace: EpisodeTrace, config: RunConfig, has_critic: bool) -> None:
     if has_critic and hasattr(config.algo, "gae_lambda"):
         ended = last if trace.terminated else np.zeros_like(last)
         advantage, _ = gae(
-            reward, value[:-1, None], value[1:, None], ended, last & ~ended, gamma, value_at(config.algo.gae_lambda, clock)
+            reward,
+            value[:-1, None],
+            value[1:, None],
+            ended,
+            last & ~ended,
+            gamma,
+            value_at(config.algo.gae_lambda, clock),
         )
         trace.advantages = advantage[:, 0]
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -43,7 +44,8 @@ def encode(path: Path, frames: Iterable[np.ndarray], fps: int) -> int:
     except OSError as error:
         raise GymnastError(f"Cannot write the video {path}: {error.strerror or error}.") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # gone already, or its folder never came to be
+            temporary.unlink()
     return count
 
 

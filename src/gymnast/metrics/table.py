@@ -12,16 +12,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise, zip_longest
 from types import TracebackType
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console
 from rich.live import Live
 from rich.segment import Segment
 from rich.style import Style
 
 from gymnast.metrics.catalogue import VALUE_WIDTH, Catalogue, split_name
+from gymnast.metrics.drawing import (
+    ALERT,
+    BAD,
+    BOLD,
+    DIM,
+    GOOD,
+    PLAIN,
+    Lines,
+    activity_line,
+    bar,
+    can_redraw,
+    clock,
+    glyphs_for,
+    printable,
+    sparkline,
+)
 from gymnast.metrics.history import History
 
 SHARES = ("env", "policy", "learn", "eval", "checkpoint", "video", "other")
@@ -42,28 +58,6 @@ _FIXED = 2 + _GROUP + _LABEL + VALUE_WIDTH + 1 + _DELTA + 2
 _NOTE = 24  # narrower than this, meanings are not worth showing and alerts take room from the sparkline
 _SHORTEST_SPARK = 8
 _TWO_COLUMNS = 150
-
-PLAIN = Style()
-DIM = Style(dim=True)
-BOLD = Style(bold=True)
-GOOD = Style(color="green")
-BAD = Style(color="red")
-ALERT = Style(color="yellow", bold=True)
-BAR = Style(color="cyan")
-
-
-class Glyphs(NamedTuple):
-    """Characters that need UTF-8, or their stand-ins."""
-
-    blocks: str
-    full: str
-    empty: str
-    rule: str
-    dot: str
-
-
-UNICODE = Glyphs("▁▂▃▄▅▆▇█", "━", "╌", "─", "·")
-ASCII = Glyphs("_.-:=+*#", "#", ".", "-", "|")
 
 
 class Display(Protocol):
@@ -91,7 +85,7 @@ def open_display(
     plain_interval: float = 10.0,
 ) -> LiveTable | PlainProgress:
     """A live table on a terminal; plain lines elsewhere and when quiet."""
-    if quiet or not _can_redraw(console):
+    if quiet or not can_redraw(console):
         return PlainProgress(console, catalogue, config_name, plain_interval, run_id=run_id)
     return LiveTable(console, catalogue, config_name, interval, run_id=run_id)
 
@@ -107,16 +101,16 @@ class LiveTable:
     ) -> None:
         self.console = console
         self.catalogue = catalogue
-        self.title = _printable(config_name)
-        self.run_id = _printable(run_id)
+        self.title = printable(config_name)
+        self.run_id = printable(run_id)
         self.interval = interval
-        self._glyphs = _glyphs(console)
+        self._glyphs = glyphs_for(console)
         self._history = History()
         self._alerts: Mapping[str, str] = {}
         self._activity: tuple[str, float, float] | None = None
         self._shown: dict[str, tuple[float, float | None]] = {}  # value and delta, as last drawn
         self._drawn_at = -math.inf
-        self._frame = _Lines([])
+        self._frame = Lines([])
         self._live = Live(console=console, auto_refresh=False, get_renderable=lambda: self._frame)
 
     def __enter__(self) -> LiveTable:
@@ -147,7 +141,7 @@ class LiveTable:
 
     def activity(self, description: str, done: float, total: float) -> None:
         """Show what holds training up (an evaluation, a video) as a bar in the header; `done` ≥ `total` removes it."""
-        self._activity = (_printable(description), done, total) if done < total else None
+        self._activity = (printable(description), done, total) if done < total else None
         self._redraw()
 
     def _redraw(self) -> None:
@@ -174,7 +168,7 @@ class LiveTable:
             lines += [[*Segment.adjust_line_length(first, half), gap, *second] for first, second in pairs]
         else:
             lines += self._rows(kept, width, spare=room - len(kept))
-        self._frame = _Lines(lines[: max(1, height - 1)])
+        self._frame = Lines(lines[: max(1, height - 1)])
 
     def _remember_shown(self) -> None:
         """Deltas are against what the reader saw last, and stand until the value changes again."""
@@ -216,7 +210,9 @@ class LiveTable:
         times += [] if seconds is None else [f"{clock(seconds)} elapsed"]
         times += [] if eta is None else [f"ETA {clock(eta)}"]
         tail = dot.join(times)
-        bar = [] if progress is None else _bar(self._glyphs, progress, min(60, width - cell_len(title) - len(tail) - 1))
+        meter = (
+            [] if progress is None else bar(self._glyphs, progress, min(60, width - cell_len(title) - len(tail) - 1))
+        )
 
         shown = {name: self.catalogue.format(name, last(name)) for name in IN_HEADER if last(name) is not None}
         counts = [f"{name} {shown[name]}" for name in ("env_steps", "vec_steps") if name in shown]
@@ -229,12 +225,12 @@ class LiveTable:
         split = [f"{name} {share:.0%}" for name, share in shares if share is not None and share >= 0.005]
         more = f" {hidden} rows hidden {self._glyphs.rule * 2}" if hidden else ""
         lines = [
-            [Segment(title, BOLD), *bar, Segment(tail, BOLD)],
+            [Segment(title, BOLD), *meter, Segment(tail, BOLD)],
             [Segment(f" {dot.join(counts)}", PLAIN)],
             [Segment(f" time: {dot.join(split)}", DIM)],
         ]
         if self._activity is not None:
-            lines.append(_activity_line(self._glyphs, *self._activity))
+            lines.append(activity_line(self._glyphs, *self._activity))
         return [*lines, [Segment(self._glyphs.rule * (width - len(more)) + more, DIM)]]
 
     def _rows(self, names: Sequence[str], width: int, spare: int = 0) -> list[list[Segment]]:
@@ -258,13 +254,13 @@ class LiveTable:
         text = self.catalogue.format(name, value)
         line = [
             Segment("! " if alert else "  ", ALERT),
-            Segment(set_cell_size(_printable(group), _GROUP - 1) + " ", DIM),
-            Segment(set_cell_size(_printable(split_name(name)[1]), _LABEL), highlight),
+            Segment(set_cell_size(printable(group), _GROUP - 1) + " ", DIM),
+            Segment(set_cell_size(printable(split_name(name)[1]), _LABEL), highlight),
             Segment(f"{text:>{VALUE_WIDTH}} ", highlight if math.isfinite(value) else BAD),
             self._delta(name, delta),
         ]
         if width < _FIXED:  # half a number would be a wrong one: only the full name and the value
-            line[1:] = [Segment(set_cell_size(_printable(name), _NAME), highlight), line[3]]
+            line[1:] = [Segment(set_cell_size(printable(name), _NAME), highlight), line[3]]
         free = width - _FIXED
         spark_width = min(_SPARK, free)
         if alert and free - spark_width < 2 + _NOTE:
@@ -274,7 +270,7 @@ class LiveTable:
             constant = self._history.previous(name) is None
             line.append(Segment(f"  {spark:<{spark_width}}", DIM if constant else highlight))
         if alert:
-            line.append(Segment(f"  {_printable(alert)}", ALERT))
+            line.append(Segment(f"  {printable(alert)}", ALERT))
         elif metric is not None and free - spark_width >= 2 + _NOTE:
             line.append(Segment(f"  {metric.meaning}", DIM))
         return line
@@ -305,7 +301,7 @@ class PlainProgress:
         self.console = console
         self.catalogue = catalogue
         self.interval = interval
-        self.prefix = _printable(" ".join(part for part in (config_name, run_id) if part))
+        self.prefix = printable(" ".join(part for part in (config_name, run_id) if part))
         self._history = History()
         self._alerts: Mapping[str, str] = {}
         self._printed_at = -math.inf
@@ -351,11 +347,11 @@ class ProgressLine:
         self.done = 0.0
         self.total = total
         self._console = console
-        self._description = _printable(description)
+        self._description = printable(description)
         self._begin = self._drawn_at = time.monotonic()
         self._table = _ACTIVE.get(console)
         self._live: Live | None = None
-        self._possible = _can_redraw(console)
+        self._possible = can_redraw(console)
         self._in_table = False
 
     def advance(self, count: float = 1) -> None:
@@ -374,12 +370,12 @@ class ProgressLine:
             self._in_table = True
             self._table.activity(self._description, done, self.total)
             return
-        line = _activity_line(_glyphs(self._console), self._description, done, self.total)
+        line = activity_line(glyphs_for(self._console), self._description, done, self.total)
         with suppress(OSError):
             if self._live is None:
                 self._live = Live(console=self._console, auto_refresh=False, transient=True)
                 self._live.start()
-            self._live.update(_Lines([line]), refresh=True)
+            self._live.update(Lines([line]), refresh=True)
 
     def close(self) -> None:
         """Take the line off the screen."""
@@ -400,71 +396,4 @@ def progress(console: Console, description: str, total: float) -> Iterator[Progr
         line.close()
 
 
-def sparkline(values: Sequence[float], blocks: str = UNICODE.blocks) -> str:
-    """One block per finite value, lowest to highest; a flat line is drawn in the middle."""
-    finite = [value for value in values if math.isfinite(value)]
-    if not finite:
-        return ""
-    low, high = min(finite), max(finite)
-    top = len(blocks) - 1
-    span = high - low
-    # Means of equal numbers differ in the last bit; that is no movement.
-    if not 1e-9 * max(abs(low), abs(high)) < span < math.inf:
-        return blocks[top // 2] * len(finite)
-    scale = top / span
-    return "".join([blocks[int((value - low) * scale + 0.5)] for value in finite])
-
-
-def clock(seconds: float) -> str:
-    """`0:07`, `12:34`, `1:02:03` or `2d 03:04`."""
-    if not math.isfinite(seconds):
-        return "?"
-    minutes, second = divmod(max(0, round(seconds)), 60)
-    hours, minute = divmod(minutes, 60)
-    if hours >= 24:
-        return f"{hours // 24}d {hours % 24:02d}:{minute:02d}"
-    return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
-
-
-class _Lines:
-    """Ready lines as a rich renderable: never wrapped, and cropped by Live where they are too long."""
-
-    def __init__(self, lines: list[list[Segment]]) -> None:
-        self.lines = lines
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for number, line in enumerate(self.lines):
-            if number:
-                yield Segment.line()
-            yield from line
-
-
 _ACTIVE: WeakKeyDictionary[Console, LiveTable] = WeakKeyDictionary()
-
-
-def _activity_line(glyphs: Glyphs, description: str, done: float, total: float) -> list[Segment]:
-    share = done / total if total > 0 else 0.0
-    return [
-        Segment(f" {description} ", BOLD),
-        *_bar(glyphs, share, 30),
-        Segment(f" {done:g}/{total:g}", PLAIN),
-    ]
-
-
-def _bar(glyphs: Glyphs, share: float, width: int) -> list[Segment]:
-    width = max(0, width)
-    full = round(min(1.0, max(0.0, share)) * width) if math.isfinite(share) else 0
-    return [Segment(glyphs.full * full, BAR), Segment(glyphs.empty * (width - full), DIM)]
-
-
-def _can_redraw(console: Console) -> bool:
-    return console.is_terminal and console.is_interactive and not console.is_dumb_terminal and not console.is_jupyter
-
-
-def _glyphs(console: Console) -> Glyphs:
-    return UNICODE if console.encoding.lower().startswith("utf") and not console.legacy_windows else ASCII
-
-
-def _printable(text: str) -> str:
-    """Names come from users and files: no control character of theirs may reach the terminal."""
-    return "".join(char if char.isprintable() else "?" for char in text)

@@ -39,9 +39,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "tanh": Activation(torch.tanh, tanh_of_half_, _aten.tanh_backward, scale=2.0),
     "relu": Activation(torch.relu, torch.relu_, lambda d, y: _aten.threshold_backward(d, y, 0.0)),
     "elu": Activation(F.elu, F.elu_, lambda d, y: _aten.elu_backward(d, 1.0, 1.0, 1.0, True, y)),
-    "leaky_relu": Activation(
-        F.leaky_relu, F.leaky_relu_, lambda d, y: _aten.leaky_relu_backward(d, y, 0.01, True)
-    ),
-    "silu": Activation(F.silu, F.silu, lambda d, x: _aten.silu_backward(d, x), keeps_input=True),
-    "gelu": Activation(F.gelu, F.gelu, lambda d, x: _aten.gelu_backward(d, x), keeps_input=True),
+    "leaky_relu": Activation(F.leaky_relu, F.leaky_relu_, lambda d, y: _aten.leaky_relu_backward(d, y, 0.01, True)),
+    "silu": Activation(F.silu, F.silu, _aten.silu_backward, keeps_input=True),
+    "gelu": Activation(F.gelu, F.gelu, _aten.gelu_backward, keeps_input=True),
 }

@@ -39,6 +39,7 @@ class ActorCritic(nn.Module):
         style: dict[str, Any] = {"layer_norm": config.layer_norm, "dropout": config.dropout}
         first: dict[str, Any] = {"indexed": self.encoder.indexed, **style}
         self.trunk: DenseChain | None = None
+        self.critic: DenseChain | None
         if self.shared:
             self.trunk = DenseChain([n_in, *config.hidden], config.activation, activate_last=True, **first)
             self.actor = DenseChain([config.hidden[-1] if config.hidden else n_in, n_out], config.activation)
@@ -78,7 +79,9 @@ class ActorCritic(nn.Module):
 
     # ---- acting ----------------------------------------------------------------------------------------------------
 
-    def act(self, obs: Observation, noise: Tensor | None, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor | None]:
+    def act(
+        self, obs: Observation, noise: Tensor | None, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Actions, distribution parameters, and values where the trunk is shared (else they are cheaper in one batch)."""
         x = self.encoder(obs)
         value = None
@@ -120,6 +123,7 @@ class ActorCritic(nn.Module):
         d_features = self.actor.backprop(actor_tape, d_params, to_input=shared)
         if self.critic is not None and d_value is not None:
             d_from_value = self.critic.backprop(critic_tape, d_value.unsqueeze(-1), to_input=shared)
-            d_features = d_from_value if d_features is None else d_features + d_from_value
-        if self.trunk is not None:
+            if d_features is not None and d_from_value is not None:
+                d_features = d_features + d_from_value
+        if self.trunk is not None and d_features is not None:
             self.trunk.backprop(trunk_tape, d_features)

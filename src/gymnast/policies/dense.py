@@ -8,6 +8,7 @@ autograd do the backward pass behind the same two calls.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -39,7 +40,8 @@ class DenseChain(nn.Module):
         indexed: bool = False,
     ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:]))
+        linears = [nn.Linear(a, b) for a, b in itertools.pairwise(sizes)]
+        self.layers = nn.ModuleList(linears)
         n_activated = len(self.layers) if activate_last else len(self.layers) - 1
         self.norms = nn.ModuleList(nn.LayerNorm(size) for size in sizes[1 : n_activated + 1]) if layer_norm else None
         self.dropout = dropout
@@ -48,8 +50,8 @@ class DenseChain(nn.Module):
         self._activation = ACTIVATIONS[activation]
         self._n_activated = n_activated
         # Plain lists of the parameters: module attribute look-ups cost more than the small matrix products.
-        self._weights = [layer.weight for layer in self.layers]
-        self._biases = [layer.bias for layer in self.layers]
+        self._weights = [layer.weight for layer in linears]
+        self._biases = [layer.bias for layer in linears]
         self._columns: list[Tensor] = []
         self.bind()
 

@@ -90,7 +90,7 @@ class MultiCategorical:
 
     def __init__(self, n_actions: list[int]) -> None:
         self.n_params = self.n_outputs = sum(n_actions)
-        self.action_shape = (len(n_actions),)
+        self.action_shape: tuple[int, ...] = (len(n_actions),)
         self.action_dtype = torch.int64
         self._sizes = n_actions
         self._parts = [Categorical(n) for n in n_actions]

@@ -17,22 +17,26 @@ Observation = Tensor | dict[str, Tensor]
 class Encoder(nn.Module):
     """Flattens and joins the parts of an observation; Discrete ones become indices (alone) or one-hot (inside a Dict)."""
 
+    _column: Tensor
+
     def __init__(self, space: spaces.Space, *, normalize: bool, clip: float) -> None:
         super().__init__()
         self.space = space
         self.indexed = isinstance(space, (spaces.Discrete, spaces.MultiDiscrete))
-        self._offsets: Tensor | None = None
         if isinstance(space, spaces.MultiDiscrete):
             sizes = np.ravel(space.nvec)
-            self.register_buffer("_column", torch.tensor(np.concatenate(([0], np.cumsum(sizes)[:-1]))), persistent=False)
+            self.register_buffer(
+                "_column", torch.tensor(np.concatenate(([0], np.cumsum(sizes)[:-1]))), persistent=False
+            )
         self.size = flat_size(space)
         # Images and flags arrive in a fixed range already; statistics would only distort them.
         self.norm = RunningNorm(self.size, clip, self._skipped()) if normalize and not self.indexed else None
 
     def _skipped(self) -> Tensor | None:
-        if not isinstance(self.space, spaces.Dict):
-            return None
-        skip = [not isinstance(part, spaces.Box) for part in self.space.spaces.values() for _ in range(flat_size(part))]
+        parts = self.space.spaces.values() if isinstance(self.space, spaces.Dict) else [self.space]
+        skip = [
+            not isinstance(part, spaces.Box) or part.dtype == np.uint8 for part in parts for _ in range(flat_size(part))
+        ]
         return torch.tensor(skip) if any(skip) else None
 
     def forward(self, obs: Observation) -> Tensor:
@@ -61,7 +65,9 @@ def flat_size(space: spaces.Space) -> int:
         return int(np.sum(space.nvec))
     if isinstance(space, (spaces.Box, spaces.MultiBinary)):
         return int(np.prod(space.shape))
-    raise EnvError(f"Observation space {space} is not supported: expected Box, Discrete, MultiDiscrete, MultiBinary or Dict.")
+    raise EnvError(
+        f"Observation space {space} is not supported: expected Box, Discrete, MultiDiscrete, MultiBinary or Dict."
+    )
 
 
 def _flat_part(space: spaces.Space, obs: Tensor) -> Tensor:

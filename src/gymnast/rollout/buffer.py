@@ -33,7 +33,7 @@ class Batch:
         return self.action.shape[0]
 
     def _map(self, function: Any) -> Batch:
-        values = {}
+        values: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, dict):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from gymnasium import spaces
 
 from gymnast.envs.spaces import stack
 from gymnast.envs.vector import EndedEpisode, VectorEnv
@@ -68,9 +69,14 @@ def collect(
         in_policy += clock() - start
     if episodes_per_env is not None:
         rollout.valid = _whole_episodes(rollout, ended, episodes_per_env)
+        if not rollout.valid.any():
+            raise EnvError(
+                f"No episode ended within {rollout.n_steps} steps, and only whole episodes can be learned from: "
+                "raise algo.max_steps, or cut episodes off earlier with env.time_limit."
+            )
     timer.add("env", in_env)
     timer.add("policy", in_policy)
-    _check(rollout)
+    _check(rollout, envs)
     return ended
 
 
@@ -92,13 +98,23 @@ def _finish(policy: ActorCritic, envs: VectorEnv, rollout: Rollout, ended: Ended
         _bootstrap(policy, envs, rollout, cut, device)
 
 
-def _bootstrap(policy: ActorCritic, envs: VectorEnv, rollout: Rollout, cut: Sequence[tuple[int, EndedEpisode]], device: torch.device) -> None:
+def _bootstrap(
+    policy: ActorCritic,
+    envs: VectorEnv,
+    rollout: Rollout,
+    cut: Sequence[tuple[int, EndedEpisode]],
+    device: torch.device,
+) -> None:
     """Values of the final observations of cut-off episodes; 0 where the env was lost and there is none."""
     known = [(step, episode) for step, episode in cut if episode.final_obs is not None]
     for step, episode in cut:
         rollout.next_value[step, episode.index] = 0.0
     if known:
         arrays = stack([episode.final_obs for _, episode in known], envs.observation_space)
+        for name, array in (arrays if isinstance(arrays, dict) else {"final observation": arrays}).items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                step, episode = known[int(np.argwhere(~np.isfinite(array))[0][0])]
+                raise _non_finite(rollout, name, episode.index, step)
         final: Observation = (
             {key: torch.from_numpy(array) for key, array in arrays.items()}
             if isinstance(arrays, dict)
@@ -130,21 +146,35 @@ def _mask_on(device: torch.device, mask: torch.Tensor | None) -> torch.Tensor | 
     return mask if mask is None or device.type == "cpu" else mask.to(device)
 
 
-def _check(rollout: Rollout) -> None:
+def _check(rollout: Rollout, envs: VectorEnv) -> None:
     """Bad data stops the run here, before it reaches the weights, with the env and step it came from."""
     t = rollout.length
     arrays = rollout.obs_arrays if isinstance(rollout.obs_arrays, dict) else {"observation": rollout.obs_arrays}
-    for name, array in {**arrays, "reward": rollout.reward}.items():
+    # The observation after the last step is bootstrapped from, so it counts too.
+    for name, array in {**{key: array[: t + 1] for key, array in arrays.items()}, "reward": rollout.reward[:t]}.items():
         # A NaN or infinity anywhere makes the sum NaN or infinite: one cheap pass instead of a test per element.
-        if array.dtype.kind == "f" and not np.isfinite(np.sum(array[:t], dtype=np.float64)):
-            bad = np.argwhere(~np.isfinite(array[:t]))
+        if array.dtype.kind == "f" and not np.isfinite(np.sum(array, dtype=np.float64)):
+            bad = np.argwhere(~np.isfinite(array))
             if len(bad):
                 step, env = int(bad[0][0]), int(bad[0][1])
-                at = step if name == "reward" else max(step - 1, 0)
-                raise NonFiniteError(
-                    f"The environment returned NaN or infinity ({name}) in env {env}, step {at} of this rollout, after action "
-                    f"{rollout.action_arrays[at][env].tolist()}. The weights are unchanged. Check it with `gymnast env check`."
-                )
-    if rollout.mask_array is not None and not rollout.mask_array[:t].any(-1).all():
-        env = int(np.argwhere(~rollout.mask_array[:t].any(-1))[0][1])
-        raise EnvError(f"Env {env} gave an action mask with no possible action.")
+                raise _non_finite(rollout, name, env, step if name == "reward" else max(step - 1, 0))
+    if rollout.mask_array is not None:
+        possible = _possible(rollout.mask_array[:t], envs.action_space)
+        if not possible.all():
+            step, env = (int(i) for i in np.argwhere(~possible)[0])
+            raise EnvError(f"Env {env} gave an action mask with no possible action before step {step} of this rollout.")
+
+
+def _non_finite(rollout: Rollout, name: str, env: int, step: int) -> NonFiniteError:
+    return NonFiniteError(
+        f"The environment returned NaN or infinity ({name}) in env {env}, step {step} of this rollout, after action "
+        f"{rollout.action_arrays[step][env].tolist()}. The weights are unchanged. Check it with `gymnast env check`."
+    )
+
+
+def _possible(mask: np.ndarray, space: spaces.Space) -> np.ndarray:
+    """Whether each row of masks [T, N, A] leaves something to choose, in every choice of a MultiDiscrete action."""
+    if not isinstance(space, spaces.MultiDiscrete):
+        return np.asarray(mask.any(-1))
+    starts = np.concatenate(([0], np.cumsum(np.ravel(space.nvec))[:-1]))
+    return np.asarray(np.logical_or.reduceat(mask, starts, axis=-1).all(-1))

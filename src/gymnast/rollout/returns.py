@@ -58,6 +58,10 @@ class RewardScaler:
         """Current divisor."""
         return float(np.sqrt(self._m2 / self._count + 1e-8)) if self._count else 1.0
 
+    def start_episodes(self) -> None:
+        """Every env begins a new episode with the next rollout."""
+        self._sums = np.zeros_like(self._sums)
+
     def __call__(self, reward: Floats, ended: Flags, gamma: float) -> Floats:
         """Take in one rollout [T, N] and return its scaled rewards."""
         sums = np.empty(reward.shape, np.float64)
@@ -68,7 +72,8 @@ class RewardScaler:
             current = current * ~ended[t]
         self._sums = current
         self._merge(sums)
-        return np.clip(reward / np.float32(self.std), -self.clip, self.clip)
+        scaled: Floats = np.clip(reward / np.float32(self.std), -self.clip, self.clip)
+        return scaled
 
     def _merge(self, x: NDArray[np.float64]) -> None:
         n, mean = float(x.size), float(x.mean())

@@ -14,14 +14,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-
 from gymnast.config.load import Resolved
 from gymnast.errors import CheckpointError, UsageError
 from gymnast.evaluation.evaluate import Evaluation, success_of
 from gymnast.metrics.catalogue import Catalogue, load_catalogue
 from gymnast.metrics.history import History
 from gymnast.metrics.sinks.jsonl import JsonlSink
-from gymnast.rollout.buffer import Batch
+from gymnast.rollout.buffer import Batch, Rollout
 from gymnast.rollout.collect import Ended, collect
 from gymnast.runs import checkpoint, index
 from gymnast.runs.store import Run
@@ -226,9 +225,7 @@ class _Loop:
             self._warn_if_identical()
         begin = time.perf_counter()
         batch = algorithm.targets(session.rollout, c).to(session.device)
-        result = update(
-            session.policy, session.flat, session.optimizer, algorithm, batch, c, session.batch_generator
-        )
+        result = update(session.policy, session.flat, session.optimizer, algorithm, batch, c, session.batch_generator)
         if session.policy.encoder.norm is not None:
             samples = session.policy.encoder.flat(session.rollout.flat_obs(session.rollout.length))
             session.policy.encoder.norm.update(samples.to(session.device))
@@ -323,15 +320,19 @@ class _Loop:
         """Checkpoint when due, when it is the best so far, or when asked."""
         progress, env_steps = self.progress, self.session.counters.env_steps
         evaluated = row.get("eval/return_mean") is not None
-        score = row.get("eval/exact_return") if row.get("eval/exact_return") is not None else row.get("eval/return_mean")
+        score = (
+            row.get("eval/exact_return") if row.get("eval/exact_return") is not None else row.get("eval/return_mean")
+        )
         due = env_steps >= progress.next_save
         if due:
             progress.next_save = env_steps + self.session.plan.checkpoint_every
         if not evaluated and not progress.best_is_evaluated:
             score = row.get("rollout/return_mean")
         comparable = evaluated or not progress.best_is_evaluated
-        better = comparable and score is not None and (
-            progress.best is None or score > progress.best or (evaluated and not progress.best_is_evaluated)
+        better = (
+            comparable
+            and score is not None
+            and (progress.best is None or score > progress.best or (evaluated and not progress.best_is_evaluated))
         )
         best = better and (evaluated or due or save)
         if not (due or best or save or self.stop.pending):
@@ -347,7 +348,9 @@ class _Loop:
         state = {"session": session.state(), "loop": self.progress.state()}
         try:
             self.sink.sync()
-            checkpoint.save(run.folder, session.counters.env_steps, policy_tensors(session.policy), state, row, counters)
+            checkpoint.save(
+                run.folder, session.counters.env_steps, policy_tensors(session.policy), state, row, counters
+            )
             if best:
                 checkpoint.mark_best(run.folder, session.counters.env_steps)
             checkpoint.prune(run.folder, session.config.train.keep_checkpoints)
@@ -412,7 +415,7 @@ def resume_point(run: Run) -> tuple[checkpoint.Checkpoint, list[str]]:
     return checkpoint.load_latest(run.folder)
 
 
-def _diversity(rollout: Any, t: int) -> float:
+def _diversity(rollout: Rollout, t: int) -> float:
     """Share of distinct transitions across slots in the last step."""
     arrays = rollout.obs_arrays.values() if isinstance(rollout.obs_arrays, dict) else [rollout.obs_arrays]
     action = rollout.action_arrays[t - 1]
@@ -433,5 +436,3 @@ def _rss_mb() -> float | None:
             return int(file.read().split()[1]) * _PAGE / 2**20
     except OSError:
         return None
-
-

@@ -88,7 +88,11 @@ class Reporter:
         reason = choose_device(config.train.device)[1]
         lines = [
             ("config", f"{config.name}, seed {config.train.seed}" + (f", resuming run {resumed}" if resumed else "")),
-            ("env", f"{config.env.id}: {session.envs.describe()}" + (f", solved at {threshold:g}" if threshold is not None else "")),
+            (
+                "env",
+                f"{config.env.id}: {session.envs.describe()}"
+                + (f", solved at {threshold:g}" if threshold is not None else ""),
+            ),
             ("model", f"{config.policy.activation} {hidden}, {trunk} trunks, {parameters:,} parameters"),
             ("algo", f"{config.algo.id}: {plan.n_envs} × {plan.n_steps} steps per iteration"),
             ("budget", f"{plan.env_steps:,} env steps ({plan.vec_steps:,} vec steps)"),

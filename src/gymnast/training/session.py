@@ -97,7 +97,14 @@ class Session:
             "rollout": None if whole_episodes else self.rollout.state(),
         }
 
-    def load_state(self, policy: dict[str, torch.Tensor], state: dict[str, Any], counters: dict[str, Any], *, optimizer: bool = True) -> None:
+    def load_state(
+        self,
+        policy: dict[str, torch.Tensor],
+        state: dict[str, Any],
+        counters: dict[str, Any],
+        *,
+        optimizer: bool = True,
+    ) -> None:
         """Continue exactly where `state` was taken."""
         load_policy(self.policy, policy)
         if optimizer:
@@ -140,7 +147,9 @@ def choose_device(name: str, policy_parameters: int = 0) -> tuple[torch.device, 
     except RuntimeError:
         raise UsageError(f"Unknown device '{name}': use auto, cpu or cuda.") from None
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError("train.device is cuda, but torch finds no GPU: use auto or cpu, or install a CUDA build of torch.")
+        raise UsageError(
+            "train.device is cuda, but torch finds no GPU: use auto or cpu, or install a CUDA build of torch."
+        )
     return device, "as configured"
 
 
@@ -163,7 +172,9 @@ def build(config: RunConfig) -> Session:
     device, _ = choose_device(config.train.device)
     horizon = time_limit_of(config.env)
     if config.algo.id == "reinforce" and horizon is None and getattr(config.algo, "max_steps", None) is None:
-        raise ConfigError(f"REINFORCE plays whole episodes and '{config.env.id}' has no time limit: set env.time_limit.")
+        raise ConfigError(
+            f"REINFORCE plays whole episodes and '{config.env.id}' has no time limit: set env.time_limit."
+        )
     plan = make_plan(config, horizon=horizon)
     envs = make_envs(config.env, plan.n_envs)
     try:

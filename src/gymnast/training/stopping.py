@@ -67,11 +67,24 @@ class StopRules:
 
 def make_rules(config: RunConfig, catalogue: Catalogue) -> StopRules:
     """Check metric names now: a typo must not cost a night of training."""
-    rules = [rule.model_copy(update={"metric": catalogue.resolve_name(rule.metric)}) for rule in config.train.stop]
+    rules = [_in_our_names(rule, catalogue) for rule in config.train.stop]
     threshold = config.spec.solved_at
     # A hair of tolerance: -13 computed as -13.000000000000002 is solved.
-    solved = None if threshold is None else StopRule(metric="eval/return_mean", at_least=threshold - 1e-9 * max(1.0, abs(threshold)))
+    solved = (
+        None
+        if threshold is None
+        else StopRule(metric="eval/return_mean", at_least=threshold - 1e-9 * max(1.0, abs(threshold)))
+    )
     return StopRules(solved, rules, config.train.stop_when_solved)
+
+
+def _in_our_names(rule: StopRule, catalogue: Catalogue) -> StopRule:
+    """The same rule on our metric: a peer's value is a factor × ours, and a negative one turns the bound around."""
+    name, factor = catalogue.resolve_name(rule.metric), catalogue.alias_factor(rule.metric)
+    low, high = (None if bound is None else bound / factor for bound in (rule.at_least, rule.at_most))
+    if factor < 0:
+        low, high = high, low
+    return StopRule(metric=name, at_least=low, at_most=high)
 
 
 def make_cadence(config: RunConfig, plan: Plan) -> EvalCadence:

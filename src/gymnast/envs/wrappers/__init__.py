@@ -27,7 +27,9 @@ def check_names(wrappers: list[WrapperConfig]) -> None:
     known = [*VECTOR_WRAPPERS, TIME_LIMIT]
     for wrapper in wrappers:
         if wrapper.id not in known:
-            raise ConfigError(f"Unknown wrapper '{wrapper.id}'.{did_you_mean(wrapper.id, known)} Known: {', '.join(known)}.")
+            raise ConfigError(
+                f"Unknown wrapper '{wrapper.id}'.{did_you_mean(wrapper.id, known)} Known: {', '.join(known)}."
+            )
 
 
 def wrap(envs: VectorEnv, wrappers: list[WrapperConfig]) -> VectorEnv:

@@ -152,7 +152,9 @@ class OneHot(ObservationWrapper):
         elif isinstance(space, spaces.MultiDiscrete):
             sizes = [int(n) for n in space.nvec]
         else:
-            raise ConfigError(f"Wrapper 'one_hot' needs Discrete or Tuple-of-Discrete observations, this env has {space}.")
+            raise ConfigError(
+                f"Wrapper 'one_hot' needs Discrete or Tuple-of-Discrete observations, this env has {space}."
+            )
         self._offsets = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         self.observation_space = spaces.Box(0.0, 1.0, (sum(sizes),), np.float32)
 
@@ -174,7 +176,9 @@ class ArrayEncoding(ObservationWrapper):
         elif isinstance(space, spaces.MultiDiscrete):
             sizes = np.asarray(space.nvec)
         else:
-            raise ConfigError(f"Wrapper 'array' needs Discrete or Tuple-of-Discrete observations, this env has {space}.")
+            raise ConfigError(
+                f"Wrapper 'array' needs Discrete or Tuple-of-Discrete observations, this env has {space}."
+            )
         self._scale = (1.0 / np.maximum(sizes - 1, 1)).astype(np.float32)
         self.observation_space = spaces.Box(0.0, 1.0, (len(sizes),), np.float32)
 
@@ -195,7 +199,7 @@ class ObservationStack(VectorWrapper):
             raise ConfigError(f"Wrapper 'observation_stack' needs size ≥ 1, got {size}.")
         self.size = size
         low, high = (np.repeat(bound[None], size, 0) for bound in (space.low, space.high))
-        self.observation_space = spaces.Box(low, high, dtype=space.dtype.type)  # type: ignore[union-attr]
+        self.observation_space = spaces.Box(low, high, dtype=space.dtype.type)
         latest = allocate(space, (inner.n_envs,))
         assert isinstance(latest, np.ndarray)
         self._latest = latest
