@@ -157,7 +157,8 @@ class WorkerPool(VectorEnv):
             # Imported once in the server; each worker is then a fork that shares their memory.
             self._context.set_forkserver_preload(PRELOADED)
         self._payload = _payload(make_env, action_mask)
-        self._seeds: list[int | None] = [None] * n_envs
+        self._seeds: list[int | None] = [None] * n_envs  # of the last seeded reset, a restart's included
+        self._original_seeds = list(self._seeds)
         self._returns, self._lengths = np.zeros(n_envs), np.zeros(n_envs, np.int64)
         self._restarts = 0
         self._interrupted: set[int] = set()  # workers replaced since the last step, reported by the next one
@@ -208,6 +209,7 @@ class WorkerPool(VectorEnv):
         if len(seeds) != self.n_envs:
             raise ValueError(f"{self.n_envs} envs need {self.n_envs} seeds, got {len(seeds)}")
         self._seeds = [int(seed) for seed in seeds]
+        self._original_seeds = list(self._seeds)
         self._command("reset", {worker.index: (self._seeds[worker.envs],) for worker in self._workers})
         self._interrupted.clear()  # a worker replaced meanwhile has been reset as well, with the seeds of its restart
         self._returns[:], self._lengths[:] = 0.0, 0
@@ -284,7 +286,7 @@ class WorkerPool(VectorEnv):
         }
         self._command("load_state", parts, patience=LOAD_PATIENCE)
         self._interrupted.clear()
-        self._seeds = list(state["seeds"])
+        self._seeds, self._original_seeds = list(state["seeds"]), list(state["seeds"])
         self._returns[:], self._lengths[:] = state["returns"], state["lengths"]
 
     def render(self, index: int = 0) -> np.ndarray | None:
@@ -336,7 +338,7 @@ class WorkerPool(VectorEnv):
             log.warning("%s\nThe worker is replaced (restart %d of %d).", text, self._restarts, self.max_restarts)
             old.kill()
             for i in range(old.envs.start, old.envs.stop):
-                sequence = np.random.SeedSequence([self._seeds[i] or 0, self._restarts])
+                sequence = np.random.SeedSequence([self._original_seeds[i] or 0, self._restarts])
                 self._seeds[i] = int(sequence.generate_state(1)[0] >> 1)
             self._shared.control[old.index, AT] = IDLE
             new = self._workers[old.index] = self._start(old.index, old.envs)

@@ -1,0 +1,20 @@
+"""What several folders of tests share. Being here puts `launch` and `small_envs` on the import path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A developer's own run folder is neither read nor written."""
+    monkeypatch.delenv("GYMNAST_HOME", raising=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

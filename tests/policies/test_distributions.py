@@ -1,0 +1,175 @@
+"""Action distributions against torch.distributions, enumeration and counting."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from scipy import stats
+from torch.distributions import Normal, kl_divergence
+
+from gymnast.algorithms import make_algorithm
+from gymnast.algorithms.base import Outputs
+from gymnast.config.algorithms import PPOConfig
+from gymnast.errors import EnvError
+from gymnast.policies.distributions import IMPOSSIBLE, Categorical, Gaussian, MultiCategorical, distribution_for
+from gymnast.rollout.buffer import Batch
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def masked(logits: torch.Tensor, mask: list[list[bool]]) -> torch.Tensor:
+    return torch.where(torch.tensor(mask), logits, IMPOSSIBLE)
+
+
+def test_each_space_has_its_distribution():
+    assert isinstance(distribution_for(spaces.Discrete(3)), Categorical)
+    assert distribution_for(spaces.MultiDiscrete([2, 3])).action_shape == (2,)
+    gaussian = distribution_for(spaces.Box(-1, 1, (2, 3)))
+    assert gaussian.action_shape == (2, 3) and gaussian.n_params == 12 and gaussian.n_outputs == 6
+    with pytest.raises(EnvError, match="not supported"):
+        distribution_for(spaces.Text(3))
+
+
+def test_probabilities_of_all_actions_sum_to_one():
+    joint = torch.tensor([[a, b, c] for a in range(2) for b in range(3) for c in range(4)])
+    params = torch.randn(1, 9, generator=generator()).expand(len(joint), -1) * 3
+    log_prob, entropy, _ = MultiCategorical([2, 3, 4]).evaluate(params, joint)
+    assert float(log_prob.double().exp().sum()) == pytest.approx(1.0, abs=1e-6)
+    # The entropy of the joint choice, from its 24 probabilities.
+    assert float(-(log_prob.double().exp() * log_prob.double()).sum()) == pytest.approx(float(entropy[0]), abs=1e-5)
+
+
+def test_several_choices_are_the_product_of_their_marginals():
+    params = torch.randn(7, 5, generator=generator())
+    action = torch.stack([torch.arange(7) % 2, torch.arange(7) % 3], -1)
+    log_prob, entropy, _ = MultiCategorical([2, 3]).evaluate(params, action)
+    first = Categorical(2).evaluate(params[:, :2], action[:, 0])
+    second = Categorical(3).evaluate(params[:, 2:], action[:, 1])
+    torch.testing.assert_close(log_prob, first[0] + second[0])
+    torch.testing.assert_close(entropy, first[1] + second[1])
+
+
+def test_gaussian_log_probability_is_the_sum_over_dimensions():
+    mean, log_std, action = torch.randn(3, 50, 6, generator=generator())
+    log_prob, entropy, _ = Gaussian((2, 3)).evaluate(torch.cat((mean, log_std), -1), action.view(50, 2, 3))
+    normal = Normal(mean, log_std.exp())
+    torch.testing.assert_close(log_prob, normal.log_prob(action).sum(-1), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(entropy, normal.entropy().sum(-1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("valid", [1, 2, 3, 5])
+def test_entropy_of_equal_logits_counts_the_valid_actions(valid):
+    mask = [[i < valid for i in range(5)]]
+    _, entropy, _ = Categorical(5).evaluate(masked(torch.full((1, 5), 0.7), mask), torch.tensor([0]))
+    assert math.exp(float(entropy)) == pytest.approx(valid, rel=1e-6)
+
+
+def test_a_mask_renormalises_the_rest():
+    logits = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
+    params = masked(logits, [[True, False, True, False]])
+    for action, kept in ((0, 0), (2, 1)):
+        log_prob, entropy, _ = Categorical(4).evaluate(params, torch.tensor([action]))
+        rest = torch.distributions.Categorical(logits=logits[:, [0, 2]])
+        torch.testing.assert_close(log_prob, rest.log_prob(torch.tensor([kept])))
+        torch.testing.assert_close(entropy, rest.entropy())
+
+
+def test_masked_logits_get_no_gradient():
+    mask = [[True, False, True, True, False], [False, True, True, False, False]]
+    raw = torch.randn(2, 5, generator=generator(), requires_grad=True)
+    action = torch.tensor([2, 1])
+    distribution = Categorical(5)
+    with torch.no_grad():
+        _, _, saved = distribution.evaluate(masked(raw, mask), action)
+        by_hand = distribution.backward(saved, torch.tensor([1.3, -2.0]), 0.7)
+    assert (by_hand[~torch.tensor(mask)] == 0).all() and (by_hand[torch.tensor(mask)] != 0).all()
+    log_p = torch.log_softmax(masked(raw, mask), -1)
+    entropy = -(log_p.exp() * log_p).sum(-1)
+    loss = log_p.gather(1, action[:, None])[:, 0] @ torch.tensor([1.3, -2.0]) + 0.7 * entropy.sum()
+    (expected,) = torch.autograd.grad(loss, raw)
+    assert (expected[~torch.tensor(mask)] == 0).all()
+    torch.testing.assert_close(by_hand, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mask", [None, [[True, True, False, True]]])
+def test_samples_follow_the_softmax(mask):
+    n = 40_000
+    params = torch.tensor([[0.3, -1.0, 2.0, 0.9]])
+    params = params if mask is None else masked(params, mask)
+    distribution = Categorical(4)
+    actions = distribution.sample(params.expand(n, -1), distribution.noise((n,), generator(3)))
+    counts = np.bincount(actions.numpy(), minlength=4)
+    expected = torch.softmax(params[0].double(), -1).numpy() * n
+    possible = expected > 0
+    assert counts[~possible].sum() == 0
+    assert stats.chisquare(counts[possible], expected[possible]).pvalue > 0.001
+    # The test has teeth: the same counts do not pass for slightly different logits.
+    other = torch.softmax((params[0] * 0.9).double(), -1).numpy() * n
+    assert stats.chisquare(counts[possible], other[possible] * n / other[possible].sum()).pvalue < 1e-6
+
+
+def test_choices_are_sampled_independently():
+    n = 40_000
+    distribution = MultiCategorical([2, 3])
+    params = torch.tensor([[0.0, 1.0, -0.5, 0.2, 1.0]])
+    actions = distribution.sample(params.expand(n, -1), distribution.noise((n,), generator(4)))
+    table = np.zeros((2, 3))
+    np.add.at(table, tuple(actions.numpy().T), 1)
+    first, second = (torch.softmax(part.double(), -1)[0].numpy() for part in params.split([2, 3], -1))
+    assert stats.chisquare(table.ravel(), (np.outer(first, second) * n).ravel()).pvalue > 0.001
+
+
+def test_gaussian_samples_have_the_given_mean_and_spread():
+    n = 40_000
+    distribution = Gaussian((2,))
+    params = torch.tensor([[1.0, -2.0, math.log(0.5), math.log(3.0)]])
+    actions = distribution.sample(params.expand(n, -1), distribution.noise((n,), generator(5))).numpy()
+    for i, (mean, std) in enumerate(((1.0, 0.5), (-2.0, 3.0))):
+        assert stats.kstest(actions[:, i], "norm", (mean, std)).pvalue > 0.001
+    assert abs(np.corrcoef(actions.T)[0, 1]) < 0.02
+
+
+@pytest.mark.parametrize("distribution", [Categorical(3), MultiCategorical([2, 3]), Gaussian((2,))])
+def test_noise_for_many_steps_is_drawn_at_once_and_repeatable(distribution):
+    noise = distribution.noise((4, 6), generator(7))
+    assert noise.shape[:2] == (4, 6) and torch.isfinite(noise).all()
+    assert torch.equal(noise, distribution.noise((4, 6), generator(7)))
+    assert not torch.equal(noise, distribution.noise((4, 6), generator(8)))
+    assert len(torch.unique(noise)) == noise.numel()
+
+
+def test_without_noise_the_most_likely_action_is_taken():
+    assert Categorical(3).sample(torch.tensor([[0.1, 5.0, 4.9], [2.0, 1.0, IMPOSSIBLE]]), None).tolist() == [1, 0]
+    params = torch.tensor([[0.0, 1.0, 3.0, 2.0, 1.0]])
+    assert MultiCategorical([2, 3]).sample(params, None).tolist() == [[1, 0]]
+    params = torch.tensor([[1.5, -0.5, 3.0, 3.0]])
+    assert Gaussian((2,)).sample(params, None).tolist() == [[1.5, -0.5]]
+    assert Gaussian((2, 1)).sample(params, None).shape == (1, 2, 1)
+
+
+def test_kl_estimate_equals_the_analytic_kl_of_gaussians():
+    """The `train/approx_kl` of PPO is k3 = (r − 1) − log r, whose mean under the old policy is KL(old ‖ new)."""
+    n = 400_000
+    distribution = Gaussian((2,))
+    old = torch.tensor([[0.3, -0.2, math.log(0.8), math.log(1.2)]])
+    new = torch.tensor([[0.5, -0.1, math.log(0.9), math.log(1.1)]])
+    action = distribution.sample(old.expand(n, -1), distribution.noise((n,), generator(9)))
+    log_old = distribution.evaluate(old.expand(n, -1), action)[0]
+    log_new, entropy, _ = distribution.evaluate(new.expand(n, -1), action)
+    nothing = torch.zeros(n)
+    batch = Batch(nothing, action, log_old, nothing, nothing, nothing)
+    algorithm = make_algorithm(PPOConfig(id="ppo"), 1)
+    c = {"clip_range": 0.2, "ent_coef": 0.0, "vf_coef": 0.5}
+    estimate = algorithm.loss(Outputs(log_new, entropy, nothing), batch, c).statistics["train/approx_kl"].double()
+    normals = [Normal(p[0, :2].double(), p[0, 2:].double().exp()) for p in (old, new)]
+    exact = float(kl_divergence(*normals).sum())
+    assert (estimate > -1e-6).all()  # k3 is never negative
+    assert abs(float(estimate.mean()) - exact) < 4 * float(estimate.std()) / math.sqrt(n)
+    # The other direction differs by far more than the error: the estimate is not of KL(new ‖ old).
+    assert abs(float(kl_divergence(*reversed(normals)).sum()) - exact) > 8 * float(estimate.std()) / math.sqrt(n)

@@ -1,0 +1,246 @@
+"""Small envs whose best behaviour, steps or faults are known; importing this module registers them with Gymnasium."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+Step = tuple[Any, float, bool, bool, dict[str, Any]]
+
+
+class Identity(gym.Env):
+    """The observation is a state, and the action that names it pays 1. Ends after `LENGTH` steps."""
+
+    LENGTH = 10
+
+    def __init__(self, n: int = 4) -> None:
+        self.n = n
+        self.observation_space: spaces.Space = spaces.Discrete(n)
+        self.action_space: spaces.Space = spaces.Discrete(n)
+
+    def draw(self) -> Any:
+        """A new state."""
+        return self.np_random.integers(self.n)
+
+    def pay(self, action: Any) -> float:
+        """1 for the state's own action."""
+        return float(action == self.state)
+
+    def observe(self) -> Any:
+        """The state as the agent sees it."""
+        return self.state
+
+    def info(self) -> dict[str, Any]:
+        """Nothing to add."""
+        return {}
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """A random state."""
+        super().reset(seed=seed)
+        self.left, self.state = self.LENGTH, self.draw()
+        return self.observe(), self.info()
+
+    def step(self, action: Any) -> Step:
+        """Pay and draw the next state."""
+        reward = self.pay(action)
+        self.left, self.state = self.left - 1, self.draw()
+        return self.observe(), reward, self.left == 0, False, self.info()
+
+
+class MultiIdentity(Identity):
+    """Two states and an action for each; both must match. One of the actions does not count from zero."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = spaces.MultiDiscrete([3, 2])
+        self.action_space = spaces.MultiDiscrete([3, 2], start=[0, 5])
+
+    def draw(self) -> Any:
+        """Two numbers."""
+        return self.np_random.integers([3, 2])
+
+    def pay(self, action: Any) -> float:
+        """1 when both match."""
+        return float((action == np.add(self.state, (0, 5))).all())
+
+
+class BoxIdentity(Identity):
+    """A point in a square, to be named by its coordinates; pays 1 minus the squared distance."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+    def draw(self) -> Any:
+        """A point."""
+        return self.np_random.uniform(-0.8, 0.8, 2).astype(np.float32)
+
+    def pay(self, action: Any) -> float:
+        """Close is good."""
+        return 1.0 - float(np.square(action - self.state).sum())
+
+
+class DictIdentity(Identity):
+    """State 0 to 3 told in two parts, of which none is enough."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        parts = {"half": spaces.Discrete(2, start=1), "side": spaces.Box(-1.0, 1.0, (1,), np.float32)}
+        self.observation_space = spaces.Dict(parts)
+
+    def observe(self) -> Any:
+        """Upper or lower half, and which side of it."""
+        return {"half": 1 + self.state // 2, "side": np.array([2.0 * (self.state % 2) - 1.0], np.float32)}
+
+
+class MaskedIdentity(Identity):
+    """The state's own action would pay 10 but is forbidden, and an error; its successor pays 1."""
+
+    def info(self) -> dict[str, Any]:
+        """All but the state's own action."""
+        return {"action_mask": np.arange(self.n) != self.state}
+
+    def pay(self, action: Any) -> float:
+        """1 for the successor."""
+        if action == self.state:
+            raise ValueError(f"action {action} is forbidden in state {self.state}")
+        return float(action == (self.state + 1) % self.n)
+
+
+class Walk(gym.Env):
+    """A noisy walk unknown to the snapshots, with any kind of action; restored by replay."""
+
+    def __init__(self, actions: str = "multi") -> None:
+        self.observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+        kinds: dict[str, spaces.Space] = {
+            "multi": spaces.MultiDiscrete([3, 3]),
+            "box": spaces.Box(-1.0, 1.0, (2,), np.float64),
+            "discrete": spaces.Discrete(9),
+        }
+        self.action_space = kinds[actions]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """A seed draws a new home, every reset a start near it."""
+        super().reset(seed=seed)
+        if seed is not None:
+            self.home = self.np_random.normal(size=2)
+        self.place = self.home + 0.1 * self.np_random.normal(size=2)
+        return self.place.copy(), {}
+
+    def step(self, action: Any) -> Step:
+        """Move, drift, and sometimes fall."""
+        if isinstance(self.action_space, spaces.Discrete):
+            action = np.array(divmod(action, 3))
+        offset = 0.0 if isinstance(self.action_space, spaces.Box) else 1.0
+        self.place = self.place + 0.1 * (action - offset) + 0.05 * self.np_random.normal(size=2)
+        distance = float(np.abs(self.place).sum())
+        return self.place.copy(), -distance, distance > 4 or self.np_random.random() < 0.03, False, {}
+
+
+class Counting(gym.Env):
+    """Knows how often it was stepped and reset, all copies in this process together."""
+
+    steps = 0
+    resets = 0
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(0.0, 1.0, (2,), np.float32)
+        self.action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Count."""
+        super().reset(seed=seed)
+        Counting.resets += 1
+        return self.np_random.random(2, np.float32), {}
+
+    def step(self, action: Any) -> Step:
+        """Count; one episode in seven ends here."""
+        Counting.steps += 1
+        return self.np_random.random(2, np.float32), 1.0, bool(self.np_random.random() < 1 / 7), False, {}
+
+
+class ShortOrLong(gym.Env):
+    """Half of the episodes last 10 steps, half 500; the return is the length: 255 on average."""
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(0.0, 1.0, (1,), np.float32)
+        self.action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Toss the coin."""
+        super().reset(seed=seed)
+        self.left = int(self.np_random.choice([10, 500]))
+        self.length = self.left
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Step:
+        """1 per step; a long episode is a success."""
+        self.left -= 1
+        info = {"is_success": self.length == 500} if self.left == 0 else {}
+        return np.zeros(1, np.float32), 1.0, self.left == 0, False, info
+
+
+class Faulty(Counting):
+    """Goes wrong at a step of each copy: `nan` and `inf` observations, a `reward` that is NaN, or a `crash`."""
+
+    def __init__(self, how: str = "crash", at: int = 5) -> None:
+        super().__init__()
+        self.how, self.at, self.count = how, at, 0
+
+    def step(self, action: Any) -> Step:
+        """Count, then fail."""
+        obs, reward, terminated, truncated, info = super().step(action)
+        self.count += 1
+        if self.count == self.at:
+            if self.how == "crash":
+                raise RuntimeError("the simulator\nexploded")
+            if self.how == "reward":
+                reward = float("nan")
+            else:
+                obs[0] = float(self.how)
+        return obs, reward, terminated, truncated, info
+
+
+class Pictures(Counting):
+    """Ends after `length` steps and renders frames of any size, with the step's number as their brightness."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 12}  # noqa: RUF012 - Gymnasium's convention
+
+    def __init__(
+        self, render_mode: str | None = None, size: tuple[int, int] = (5, 7), length: int = 9, blank: bool = False
+    ) -> None:
+        super().__init__()
+        self.render_mode, self.size, self.length, self.blank = render_mode, tuple(size), length, blank
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start at step 0."""
+        self.now = 0
+        return super().reset(seed=seed)
+
+    def step(self, action: Any) -> Step:
+        """Count up to the length."""
+        obs, reward, *_ = super().step(action)
+        self.now += 1
+        return obs, reward, self.now == self.length, False, {}
+
+    def render(self) -> Any:
+        """A grey picture, or nothing."""
+        return None if self.blank else np.full((*self.size, 3), 20 * self.now, np.uint8)
+
+
+def register() -> None:
+    """All envs of this module, under ids that end in -v0."""
+    limits = {"Walk": 60, "Counting": 50, "Faulty": 50, "Pictures": 50}
+    kinds = (Identity, MultiIdentity, BoxIdentity, DictIdentity, MaskedIdentity, Walk, Counting, ShortOrLong, Faulty)
+    for kind in (*kinds, Pictures):
+        name = kind.__name__
+        limit = limits.get(name, 500 if kind is ShortOrLong else Identity.LENGTH)
+        gym.register(f"{name}-v0", f"{__name__}:{name}", max_episode_steps=limit)
+
+
+if "Identity-v0" not in gym.registry:
+    register()
