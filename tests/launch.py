@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,31 +58,76 @@ def start(*arguments: Any, cwd: Path, **changes: str) -> subprocess.Popen[str]:
     )
 
 
-def on_terminal(*arguments: Any, cwd: Path, size: tuple[int, int] = (40, 120)) -> pexpect.spawn:
-    """Start a command on a pseudo-terminal."""
-    changes = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
-    return pexpect.spawn(
-        COMMAND,
-        [str(argument) for argument in arguments],
-        cwd=str(cwd),
-        env=environment(**changes),  # type: ignore[arg-type]
-        dimensions=size,
-        encoding="utf-8",
-        timeout=PATIENCE,
-    )
+class Terminal:
+    """A command on a pseudo-terminal, whose output is read all the time, as a real terminal does."""
+
+    def __init__(self, *arguments: Any, cwd: Path, size: tuple[int, int] = (40, 120)) -> None:
+        self.output = ""
+        self._child = pexpect.spawn(
+            COMMAND,
+            [str(argument) for argument in arguments],
+            cwd=str(cwd),
+            env=environment(TERM="xterm-256color", LANG="C.UTF-8"),  # type: ignore[arg-type]
+            dimensions=size,
+            encoding="utf-8",
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                self.output += self._child.read_nonblocking(4096, timeout=0.1)
+            except pexpect.TIMEOUT:
+                continue
+            except pexpect.EOF:
+                return
+
+    def poll(self) -> int | None:
+        """None while the output goes on."""
+        return None if self._reader.is_alive() else 0
+
+    def wait_for(self, text: str) -> None:
+        """Until the text was printed."""
+        until(lambda: text in self.output or self.poll() is not None)
+        assert text in self.output, f"ended without {text!r}: {self.output[-2000:]}"
+
+    def interrupt(self) -> None:
+        """Ctrl-C, and wait until the process has taken it: two signals that wait together count as one."""
+        self._child.sendintr()
+        mask, status = 1 << (signal.SIGINT - 1), Path(f"/proc/{self._child.pid}/status")
+        with contextlib.suppress(OSError):  # gone already
+            until(lambda: not int(re.findall(r"ShdPnd:\s*(\w+)", status.read_text())[0], 16) & mask)
+        time.sleep(0.1)
+
+    def end(self) -> int | None:
+        """Wait for the end; the exit code."""
+        self._reader.join(PATIENCE)
+        assert not self._reader.is_alive(), f"still running: {self.output[-2000:]}"
+        self._child.close()
+        return self._child.exitstatus
 
 
-def wait_for_rows(process: Any, root: Path, count: int) -> Path:
-    """Wait until the only (or the last) run in `root` has logged `count` iterations; its folder."""
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that will come."""
     deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        files = [path for path in root.glob("[a-z]*/metrics.jsonl") if path.read_bytes().count(b"\n") >= count]
-        if files:
-            return files[0].parent
-        alive = process.poll() is None if isinstance(process, subprocess.Popen) else process.isalive()
-        assert alive, f"the process ended before it had logged {count} iterations"
+    while not condition():
+        assert time.monotonic() < deadline
         time.sleep(0.005)
-    raise AssertionError(f"{count} iterations were not logged within {PATIENCE:g} s")
+
+
+def wait_for_rows(process: subprocess.Popen[str] | Terminal, root: Path, count: int) -> Path:
+    """Wait until a run in `root` has logged `count` iterations; its folder."""
+    found: list[Path] = []
+
+    def logged() -> bool:
+        files = [path for path in root.glob("[a-z]????/metrics.jsonl") if path.read_bytes().count(b"\n") >= count]
+        found.extend(path.parent for path in files)
+        return bool(files) or process.poll() is not None
+
+    until(logged)
+    assert found, f"the process ended before it had logged {count} iterations"
+    return found[0]
 
 
 def stop(process: subprocess.Popen[str], number: signal.Signals) -> tuple[str, str]:

@@ -15,9 +15,9 @@ from rich.console import Console
 
 from gymnast.metrics import table as module
 from gymnast.metrics.catalogue import load_catalogue
+from gymnast.metrics.drawing import ASCII, clock, sparkline
 from gymnast.metrics.history import History
 from gymnast.metrics.sinks.jsonl import JsonlSink
-from gymnast.metrics.drawing import ASCII, clock, sparkline
 from gymnast.metrics.table import LiveTable, PlainProgress, open_display, progress
 
 CATALOGUE = load_catalogue()

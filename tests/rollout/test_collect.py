@@ -81,9 +81,7 @@ def test_a_lost_life_ends_the_future_but_not_the_episode():
     rollout, ended = play(envs, policy, 4)
     assert [(t, episode.ret, episode.length) for t, episode in ended] == [(3, 4.0, 4)]
     value = rollout.value[:4].numpy()
-    advantage, target = gae(
-        rollout.reward, value, rollout.next_value, rollout.terminated, rollout.truncated, 1.0, 1.0
-    )
+    advantage, target = gae(rollout.reward, value, rollout.next_value, rollout.terminated, rollout.truncated, 1.0, 1.0)
     np.testing.assert_allclose(target[:, 0], [2.0, 1.0, 2.0, 1.0])
     batch = rollout.batch(advantage, target)
     np.testing.assert_array_equal(batch.obs[:, 0], [1, 2, 3, 4])  # no sample dropped, none repeated
@@ -97,7 +95,9 @@ def test_a_lost_env_is_bootstrapped_with_zero():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize(("field", "word"), [("obs", "observation"), ("reward", "reward"), ("final", "final observation")])
+@pytest.mark.parametrize(
+    ("field", "word"), [("obs", "observation"), ("reward", "reward"), ("final", "final observation")]
+)
 @pytest.mark.parametrize("step", [0, 1, 3])
 def test_numbers_that_are_not_finite_name_env_and_step(field, word, bad, step):
     quiet = [Step(1, 1.0)] * 4
@@ -121,7 +121,9 @@ def test_huge_finite_numbers_are_not_an_error():
 
 
 def test_a_mask_without_any_action_is_an_error():
-    envs = ScriptedVector([1, 1], [[Step(1)], [Step(1), Step(1, mask=(False, False)), Step(1)]], first_mask=(True, True))
+    envs = ScriptedVector(
+        [1, 1], [[Step(1)], [Step(1), Step(1, mask=(False, False)), Step(1)]], first_mask=(True, True)
+    )
     policy = identity_critic(envs)
     with pytest.raises(EnvError, match="Env 1 .* before step 2"):
         play(envs, policy, 3)

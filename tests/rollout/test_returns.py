@@ -168,7 +168,9 @@ def test_reward_scaler_clips_and_keeps_the_sign():
     scaled = RewardScaler(1, clip=10.0)(reward, np.ones_like(reward, np.bool_), 0.99)
     # The std of the sums is 99.5 (one of a hundred), so the bound is met: 1000 / 99.5 > 10.
     assert scaled[-1, 0] == -10.0 and (scaled[:-1] == 0).all()
-    assert RewardScaler(1, clip=20.0)(reward, np.ones_like(reward, np.bool_), 0.99)[-1, 0] == pytest.approx(-10.0504, 1e-4)
+    assert RewardScaler(1, clip=20.0)(reward, np.ones_like(reward, np.bool_), 0.99)[-1, 0] == pytest.approx(
+        -10.0504, 1e-4
+    )
 
 
 def test_reward_scaler_of_a_constant_reward_is_finite():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launch import gymnast, start, stop, wait_for_rows
+from launch import Terminal, gymnast, start, stop, wait_for_rows
 from runs_alike import Watcher, assert_same_end, differences, end_of, run
 
 from gymnast.config.load import resolve
@@ -23,11 +23,11 @@ variants:
     env: {n_envs: 4}
     policy: {hidden: [16], normalize_obs: true}
     algo: {n_steps: 32, batch_size: 64, n_epochs: 4, learning_rate: lin_1e-3, normalize_reward: true}
-    train: {env_steps: 25600, checkpoint_every: 1280, stop_when_solved: false}
-    eval: {every: 6400, episodes: 5, start_fraction: null}
+    train: {env_steps: 12800, checkpoint_every: 1280, stop_when_solved: false}
+    eval: {every: 3200, episodes: 5, start_fraction: null}
 """
 QUICK = "quick.yaml:quick_ppo"
-ITERATIONS = 200
+ITERATIONS = 100
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_a_signal_at_a_random_moment(number: signal.Signals, quick: Path, whole:
 
     resumed = gymnast("resume", cwd=quick)
     assert resumed.returncode == 0, resumed.stderr
-    assert "budget spent after 25,600 env steps" in resumed.stdout
+    assert "budget spent after 12,800 env steps" in resumed.stdout
     assert_same_end(whole, here)
     assert [folder.name for folder in (quick / "runs").glob("[a-z]????")] == [here.id]
 
@@ -110,7 +110,7 @@ def test_a_flipped_bit_in_the_newest_checkpoint(quick: Path, whole: Run) -> None
 
 def test_all_checkpoints_damaged(quick: Path) -> None:
     """One paragraph that names the files; the run is left as it was."""
-    here = interrupted(quick, after=30)
+    here = interrupted(quick, after=12)
     for name in checkpoint.steps(here.folder):
         flip(here.checkpoints / f"step={name}" / checkpoint.POLICY)
     before = here.status()
@@ -173,28 +173,28 @@ def test_a_finished_run_needs_a_larger_budget(quick: Path) -> None:
 def test_a_larger_budget_outlives_an_interruption(quick: Path) -> None:
     """What a resume was told belongs to the run: the next plain `resume` goes on to the new budget."""
     here = run(resolve(QUICK, ("train.env_steps=2560",)), quick / "runs").run
-    process = start("resume", "-n", 12_800, "--with", "algo.gamma=0.5", "-q", cwd=quick)
+    process = start("resume", "-n", 6_400, "--with", "algo.gamma=0.5", "-q", cwd=quick)
     wait_for_rows(process, quick / "runs", 25)
     stop(process, signal.SIGINT)
     assert process.returncode == 130
     resumed = gymnast("resume", cwd=quick)
     assert resumed.returncode == 0, resumed.stderr
     rows = read_rows(here.metrics_path)
-    assert rows[-1]["env_steps"] == 12_800
-    assert [row["train/gamma"] for row in rows] == [0.99] * 20 + [0.5] * 80
+    assert rows[-1]["env_steps"] == 6_400
+    assert [row["train/gamma"] for row in rows] == [0.99] * 20 + [0.5] * 30
 
 
 @pytest.mark.parametrize("how", ["--with", "plain"])
 def test_another_hyperparameter(how: str, quick: Path, whole: Run) -> None:
     """The setting holds from the first resumed iteration on, and changes the end."""
-    here = interrupted(quick, after=190)
+    here = interrupted(quick, after=95)
     setting = ["--with", "algo.ent_coef=0.25"] if how == "--with" else ["ent_coef=0.25"]
     resumed = gymnast("resume", here.id, *setting, "-q", cwd=quick)
     assert resumed.returncode == 0, resumed.stderr
     rows = read_rows(here.metrics_path)
-    assert [row["train/ent_coef"] for row in rows] == [0.0] * 190 + [0.25] * 10
+    assert [row["train/ent_coef"] for row in rows] == [0.0] * 95 + [0.25] * 5
     first, second = end_of(whole), end_of(here)
-    assert not differences(first["rows"][:190], second["rows"][:190])
+    assert not differences(first["rows"][:95], second["rows"][:95])
     assert differences(first["policy"], second["policy"])
 
 
@@ -217,17 +217,13 @@ def test_a_setting_that_cannot_be_resumed_leaves_the_run_as_it_was(setting: str,
 
 def test_ctrl_c_reaches_the_workers_too_and_harms_nothing(quick: Path) -> None:
     """A terminal sends the signal to the whole group; the envs still give their state for the checkpoint."""
-    from launch import on_terminal
-
     words = ("env.vectorization=workers", "env.n_workers=2", "train.env_steps=3840", "-q")
     expected = run(resolve(QUICK, words[:3]), quick / "expected").run
-    terminal = on_terminal("train", QUICK, *words, cwd=quick)
+    terminal = Terminal("train", QUICK, *words, cwd=quick)
     here = Run(wait_for_rows(terminal, quick / "runs", 4))
-    terminal.sendintr()
-    terminal.expect(f"gymnast resume {here.id}")
-    terminal.expect_exact("\n")
-    terminal.wait()
-    assert terminal.exitstatus == 130
+    terminal.interrupt()
+    assert terminal.end() == 130
+    assert f"gymnast resume {here.id}" in terminal.output
     resumed = gymnast("resume", "-q", cwd=quick)
     assert resumed.returncode == 0, resumed.stderr
     assert_same_end(expected, here)

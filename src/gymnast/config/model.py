@@ -8,4 +8,4 @@ from pydantic import BaseModel, ConfigDict
 class Model(BaseModel):
     """Immutable, strict about keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)

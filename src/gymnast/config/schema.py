@@ -147,6 +147,8 @@ class EvalConfig(Model):
     """Env slots; each plays the same number of whole episodes, so short ones are not favoured."""
     deterministic: bool = True
     """Most likely action instead of a sampled one; recorded with the score."""
+    standard_errors: float = Field(0.0, ge=0)
+    """How many standard errors above spec.solved_at the mean return must lie to count as solved; 0 is the plain mean."""
     warmup: NonNegativeInt = 0
     """No evaluation before this many env steps."""
     start_at: float | None = None

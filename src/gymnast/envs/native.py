@@ -156,8 +156,8 @@ def _batch_encoder(space: spaces.Space[Any]) -> Callable[[Any], Observation]:
     if isinstance(space, spaces.Tuple):
         starts = np.array([int(part.start) for part in space.spaces])  # type: ignore[attr-defined]
         return lambda obs: np.stack(obs, axis=-1) - starts
-    if isinstance(space, spaces.Discrete) and space.start != 0:
-        start = int(space.start)
+    if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)) and np.any(space.start):
+        start = np.array(space.start)
         return lambda obs: obs - start
     return lambda obs: obs
 

@@ -29,7 +29,9 @@ def canonical(space: spaces.Space) -> spaces.Space:
         )
     if isinstance(space, spaces.Discrete):
         return spaces.Discrete(int(space.n))
-    if isinstance(space, (spaces.Box, spaces.MultiDiscrete, spaces.MultiBinary)):
+    if isinstance(space, spaces.MultiDiscrete):
+        return spaces.MultiDiscrete(space.nvec) if np.any(space.start) else space
+    if isinstance(space, (spaces.Box, spaces.MultiBinary)):
         return space
     raise EnvError(
         f"Observation space {space} is not supported: expected Box, Discrete, MultiDiscrete, MultiBinary, Tuple or Dict."
@@ -48,8 +50,8 @@ def encoder(space: spaces.Space) -> Callable[[Any], Any] | None:
         if any(starts):
             return lambda obs: [int(value) - start for value, start in zip(obs, starts, strict=True)]
         return list
-    if isinstance(space, spaces.Discrete) and space.start != 0:
-        start = int(space.start)
+    if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)) and np.any(space.start):
+        start = np.array(space.start)
         return lambda obs: obs - start
     return None
 

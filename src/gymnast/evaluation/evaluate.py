@@ -5,6 +5,7 @@ Averaging the first episodes to finish favours short ones (13 instead of 255 in 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -111,13 +112,15 @@ def evaluate(
     generator = generator or torch.Generator(device).manual_seed(0)
     obs, mask = tensors(row.obs), None if row.mask is None else torch.from_numpy(row.mask)
     actions = np.zeros((envs.n_envs, *policy.distribution.action_shape), _numpy_dtype(policy))
+    started = np.zeros(envs.n_envs, np.int64)  # step at which each slot's episode began
     with torch.inference_mode():
         envs.reset(seeds, row)
-        for step in range(MAX_EPISODE_STEPS * int(left.max())):
+        for step in itertools.count():
             noise = None if deterministic else policy.distribution.noise((envs.n_envs,), generator)
             action, _, _ = policy.act(_to(device, obs), noise, None if mask is None else mask.to(device))
             actions[...] = action.cpu().numpy()
             for episode in envs.step(actions, row):
+                started[episode.index] = step + 1
                 if left[episode.index] > 0:
                     left[episode.index] -= 1
                     _record(result, episode)
@@ -125,7 +128,7 @@ def evaluate(
                         on_episode(len(result.returns))
             if len(result.returns) == episodes:
                 break
-            if step > MAX_EPISODE_STEPS:
+            if step >= MAX_EPISODE_STEPS and step - started[left > 0].min() >= MAX_EPISODE_STEPS:
                 raise EnvError(
                     "An evaluation episode does not end: set env.time_limit (eval.env.time_limit for evaluation only)."
                 )

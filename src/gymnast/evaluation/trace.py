@@ -14,7 +14,7 @@ from gymnast.config.schema import RunConfig
 from gymnast.envs.registry import make_envs
 from gymnast.envs.spaces import row, stack
 from gymnast.envs.vector import VectorEnv
-from gymnast.errors import EnvError
+from gymnast.errors import EnvError, UsageError
 from gymnast.evaluation.evaluate import MAX_EPISODE_STEPS, tensors
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.distributions import Categorical
@@ -65,7 +65,13 @@ def record_episode(
 ) -> EpisodeTrace:
     """Play one episode and keep everything."""
     one = config.env.model_copy(update={"vectorization": "inprocess"})
-    envs = make_envs(one, 1, render_mode="rgb_array" if frames else None)
+    try:
+        envs = make_envs(one, 1, render_mode="rgb_array" if frames else None)
+    except UsageError:
+        if frames:
+            make_envs(one, 1).close()  # an env that cannot be made at all says so itself
+            raise EnvError(f"{one.id} cannot render: it does not take render_mode='rgb_array'.") from None
+        raise
     try:
         return _record(policy, config, envs, seed, deterministic, frames)
     finally:

@@ -67,27 +67,21 @@ class Checkpoint:
 # --- save ---------------------------------------------------------------------------------------------------
 
 
-def save(
-    run_folder: Path,
-    step: int,
-    policy: dict[str, Tensor],
-    state: Any,
-    metrics: dict[str, Any],
-    counters: dict[str, Any],
-    *,
-    sync: bool = True,
-) -> Path:
-    """Write the checkpoint of `step` and point `last` at it; whole or not at all, an older one stays until then.
+@dataclass(frozen=True)
+class Packed:
+    """A checkpoint as bytes, ready to be written; nothing in it changes any more."""
 
-    A checkpoint of the same step is replaced. `sync=False` skips fsync: safe against a kill, not against a power cut.
-    """
+    step: int
+    blobs: dict[str, bytes]
+
+
+def pack(step: int, policy: dict[str, Tensor], state: Any, metrics: dict[str, Any], counters: dict[str, Any]) -> Packed:
+    """Serialise a checkpoint in memory."""
     from safetensors.torch import save as to_bytes
 
     step = int(step)
     if step < 0:
         raise CheckpointError(f"A checkpoint needs a step of 0 or more, not {step}.")
-    checkpoints = Path(run_folder) / "checkpoints"
-    target = checkpoints / f"step={step}"
     tensors: dict[str, Tensor] = {}
     tree = encode(state, tensors, "state")
     blobs = {POLICY: to_bytes(_ready(_checked_policy(policy))), STATE: to_bytes(_ready(tensors))}
@@ -103,12 +97,22 @@ def save(
         policy=list(policy),
         state=tree,
     )
+    return Packed(step, blobs)
+
+
+def write(run_folder: Path, packed: Packed, *, sync: bool = True) -> Path:
+    """Write a packed checkpoint and point `last` at it; whole or not at all, an older one stays until then.
+
+    A checkpoint of the same step is replaced. `sync=False` skips fsync: safe against a kill, not against a power cut.
+    """
+    checkpoints = Path(run_folder) / "checkpoints"
+    target = checkpoints / f"step={packed.step}"
     temporary = _temporary(checkpoints)
     try:
         checkpoints.mkdir(exist_ok=True)
         _sweep(checkpoints)
         temporary.mkdir()
-        for name, blob in blobs.items():
+        for name, blob in packed.blobs.items():
             _write(temporary / name, blob, sync)
         if sync:
             _sync_folder(temporary)
@@ -122,6 +126,20 @@ def save(
     finally:
         shutil.rmtree(temporary, ignore_errors=True)  # gone already when all went well
     return target
+
+
+def save(
+    run_folder: Path,
+    step: int,
+    policy: dict[str, Tensor],
+    state: Any,
+    metrics: dict[str, Any],
+    counters: dict[str, Any],
+    *,
+    sync: bool = True,
+) -> Path:
+    """Pack and write in one go."""
+    return write(run_folder, pack(step, policy, state, metrics, counters), sync=sync)
 
 
 def mark_best(run_folder: Path, step: int, *, sync: bool = True) -> None:

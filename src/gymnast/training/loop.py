@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gymnast.config.load import Resolved
-from gymnast.errors import CheckpointError, UsageError
+from gymnast.errors import UsageError
 from gymnast.evaluation.evaluate import Evaluation, success_of
 from gymnast.metrics.catalogue import Catalogue, load_catalogue
 from gymnast.metrics.history import History
@@ -27,6 +27,7 @@ from gymnast.runs.store import Run
 from gymnast.timing import StageTimer
 from gymnast.training.evaluator import Evaluator
 from gymnast.training.report import Reporter
+from gymnast.training.saver import CheckpointSaver
 from gymnast.training.session import Session, build, policy_tensors, warm_up_normaliser
 from gymnast.training.signals import StopRequest
 from gymnast.training.stopping import EvalCadence, StopRules, make_cadence, make_rules
@@ -159,6 +160,10 @@ class _Loop:
     last_beat: float = 0.0
     steps_at_start: int = 0
 
+    def __post_init__(self) -> None:
+        keep = self.session.config.train.keep_checkpoints
+        self.saver = CheckpointSaver(self.run.folder, keep, self.reporter.warn)
+
     def run_all(self) -> TrainResult:
         """Iterate until something ends the run, then leave it evaluated, saved and reported."""
         session, run = self.session, self.run
@@ -175,6 +180,7 @@ class _Loop:
                 reason = self._iterate()
             return self._finish(reason)
         except BaseException as error:
+            self.saver.close()
             if session.counters.iteration == first == 0:
                 discard(run)  # nothing was learnt: leave nothing half-written behind
             else:
@@ -346,17 +352,8 @@ class _Loop:
         session, run = self.session, self.run
         counters = {**asdict(session.counters), "seconds": session.counters.seconds + self.timer.wall()}
         state = {"session": session.state(), "loop": self.progress.state()}
-        try:
-            self.sink.sync()
-            checkpoint.save(
-                run.folder, session.counters.env_steps, policy_tensors(session.policy), state, row, counters
-            )
-            if best:
-                checkpoint.mark_best(run.folder, session.counters.env_steps)
-            checkpoint.prune(run.folder, session.config.train.keep_checkpoints)
-        except CheckpointError as error:
-            self.reporter.warn(str(error))  # a full disk must not end a training; the last good one is intact
-            return
+        packed = checkpoint.pack(session.counters.env_steps, policy_tensors(session.policy), state, row, counters)
+        self.saver.save(packed, best=best, metrics_file=run.metrics_path)
         self.progress.saved_at = session.counters.env_steps
         run.update(**self._status())
         index.upsert(run)
@@ -376,6 +373,7 @@ class _Loop:
         counters, progress = self.session.counters, self.progress
         if progress.saved_at != counters.env_steps:
             self._save(self.last_row, best=False)
+        self.saver.close()
         interrupted = self.stop.pending
         self.run.finish("interrupted" if interrupted else "finished", reason, **self._status())
         index.upsert(self.run)

@@ -218,16 +218,23 @@ def warm_up_normaliser(session: Session, steps: int = 128) -> None:
     random = np.random.default_rng(seeding.sequence(session.config.train.seed, "warmup"))
     envs.reset(seeding.env_seeds(session.config.train.seed, "warmup", envs.n_envs), rollout.first_row)
     rows = min(steps, rollout.n_steps)
+    mask = rollout.first_row.mask
     for t in range(rows):
-        envs.step(random_actions(envs, random), rollout.rows[t])
+        envs.step(random_actions(envs, random, mask), rollout.rows[t])
+        mask = rollout.rows[t].mask
     norm.update(session.policy.encoder.flat(rollout.flat_obs(rows)).to(session.device))
 
 
-def random_actions(envs: VectorEnv, random: np.random.Generator) -> np.ndarray:
-    """Uniform actions for every slot, drawn from a generator of ours."""
+def random_actions(envs: VectorEnv, random: np.random.Generator, mask: np.ndarray | None = None) -> np.ndarray:
+    """Uniform actions for every slot, drawn from a generator of ours; only possible ones where there is a mask."""
     from gymnasium import spaces
 
     space, n = envs.action_space, envs.n_envs
+    if mask is not None:
+        sizes = [int(space.n)] if isinstance(space, spaces.Discrete) else [int(k) for k in space.nvec]  # type: ignore[attr-defined]
+        scores = np.split(np.where(mask, random.random(mask.shape), -1.0), np.cumsum(sizes)[:-1], axis=-1)
+        choices = np.stack([part.argmax(-1) for part in scores], -1)
+        return choices[:, 0] if isinstance(space, spaces.Discrete) else choices
     if isinstance(space, spaces.Discrete):
         return random.integers(0, int(space.n), n)
     if isinstance(space, spaces.MultiDiscrete):
@@ -244,7 +251,7 @@ def measure_n_steps(envs: VectorEnv, seed: int, steps: int = 500) -> int:
     envs.reset(seeding.env_seeds(seed, "warmup", envs.n_envs), row)
     rewards = np.zeros((steps, envs.n_envs), np.float32)
     for t in range(steps):
-        envs.step(random_actions(envs, random), row)
+        envs.step(random_actions(envs, random, row.mask), row)
         rewards[t] = row.reward
     values, counts = np.unique(rewards, return_counts=True)
     usual = values[counts.argmax()]

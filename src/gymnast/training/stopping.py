@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,13 +50,17 @@ class StopRules:
     solved: StopRule | None
     rules: list[StopRule] = field(default_factory=list)
     stop_when_solved: bool = True
+    standard_errors: float = 0.0
 
     def is_solved(self, row: Mapping[str, float | None]) -> bool:
         """Whether this row's evaluation reaches the threshold; the exact expectation decides where there is one."""
         if self.solved is None:
             return False
-        exact = row.get("eval/exact_return")
-        return self.solved.met_by(exact if exact is not None else row.get(self.solved.metric))
+        exact, mean = row.get("eval/exact_return"), row.get(self.solved.metric)
+        if exact is not None or mean is None:
+            return self.solved.met_by(exact)
+        error = (row.get("eval/return_std") or 0.0) / math.sqrt(row.get("eval/episodes") or 1.0)
+        return self.solved.met_by(mean - self.standard_errors * error)
 
     def reason(self, row: Mapping[str, float | None]) -> str | None:
         """Why to stop now, or None."""
@@ -75,7 +80,7 @@ def make_rules(config: RunConfig, catalogue: Catalogue) -> StopRules:
         if threshold is None
         else StopRule(metric="eval/return_mean", at_least=threshold - 1e-9 * max(1.0, abs(threshold)))
     )
-    return StopRules(solved, rules, config.train.stop_when_solved)
+    return StopRules(solved, rules, config.train.stop_when_solved, config.eval.standard_errors)
 
 
 def _in_our_names(rule: StopRule, catalogue: Catalogue) -> StopRule:

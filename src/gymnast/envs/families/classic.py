@@ -15,6 +15,7 @@ from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from gymnasium.utils import seeding
 
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
+from gymnast.errors import EnvError
 
 
 class CartPoleVector(VectorEnv):
@@ -124,6 +125,9 @@ class CartPoleVector(VectorEnv):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore all slots."""
+        saved_envs = len(state["generators"])
+        if saved_envs != self.n_envs:
+            raise EnvError(f"The saved state is of {saved_envs} envs, this run has {self.n_envs}.")
         self._state[...] = state["state"]
         self._steps[...] = state["steps"]
         self._generators = [seeding.np_random(0)[0] for _ in state["generators"]]

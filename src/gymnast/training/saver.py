@@ -1,0 +1,54 @@
+"""Checkpoints that do not hold training up: packed at the iteration boundary, written and synced by a thread of their own.
+
+Waiting for the disk is most of the time of a save. One at a time and in order: a new one waits for the last.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from gymnast.errors import CheckpointError
+from gymnast.runs import checkpoint
+
+
+class CheckpointSaver:
+    """Writes packed checkpoints of one run in the background."""
+
+    def __init__(self, run_folder: Path, keep: int, on_failure: Callable[[str], None]) -> None:
+        self._folder, self._keep, self._on_failure = run_folder, keep, on_failure
+        self._thread: ThreadPoolExecutor | None = None
+        self._pending: Future[None] | None = None
+
+    def save(self, packed: checkpoint.Packed, *, best: bool, metrics_file: Path) -> None:
+        """Queue one checkpoint; the metrics of its step reach the disk before it does."""
+        self.wait()
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._pending = self._thread.submit(self._write, packed, best, metrics_file)
+
+    def _write(self, packed: checkpoint.Packed, best: bool, metrics_file: Path) -> None:
+        with metrics_file.open("rb") as file:
+            os.fsync(file.fileno())
+        checkpoint.write(self._folder, packed)
+        if best:
+            checkpoint.mark_best(self._folder, packed.step)
+        checkpoint.prune(self._folder, self._keep)
+
+    def wait(self) -> None:
+        """Return when everything queued is on disk. A full disk must not end a training: it is reported and it goes on."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            try:
+                pending.result()
+            except (CheckpointError, OSError) as error:
+                self._on_failure(str(error))
+
+    def close(self) -> None:
+        """Finish what is queued."""
+        self.wait()
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None

@@ -1,0 +1,66 @@
+"""Every algorithm learns what it must within seconds: envs whose observation names the right action, then CartPole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs_alike import run, small
+from small_envs import Identity
+
+import gymnast
+
+BUDGET = 6_000
+ALGORITHMS: dict[str, dict[str, Any]] = {
+    "ppo": {"id": "ppo", "n_steps": 16, "batch_size": 32, "n_epochs": 4, "learning_rate": 1e-2, "gamma": 0.0},
+    "a2c": {"id": "a2c", "n_steps": 4, "learning_rate": 2e-2, "gamma": 0.0, "normalize_advantage": "rollout"},
+    "reinforce": {"id": "reinforce", "learning_rate": 1e-2, "gamma": 0.0},
+}
+ENVS = {
+    "Identity-v0": 0.99,
+    "MultiIdentity-v0": 0.99,
+    "BoxIdentity-v0": 0.97,
+    "DictIdentity-v0": 0.99,
+    "MaskedIdentity-v0": 0.99,
+}
+
+pytestmark = pytest.mark.learning
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_names_the_state(algorithm: str, env_id: str, tmp_path: Path) -> None:
+    """Nearly full marks in fresh episodes, from nothing."""
+    resolved = small(
+        algorithm,
+        {"id": env_id, "n_envs": 8},
+        env_steps=BUDGET,
+        algo=ALGORITHMS[algorithm],
+        policy={"hidden": [32], "log_std_init": -0.5},
+        eval={"every": BUDGET, "episodes": 40},
+    )
+    result = run(resolved, tmp_path)
+    assert result.evaluation is not None
+    assert result.evaluation.mean >= ENVS[env_id] * Identity.LENGTH, result.evaluation.sentence()
+    assert result.env_steps < 1.1 * BUDGET
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_an_untrained_policy_does_not_know(algorithm: str, tmp_path: Path) -> None:
+    """The bar above is out of reach without learning."""
+    resolved = small(algorithm, {"id": "Identity-v0"}, env_steps=1, eval={"every": 1, "episodes": 40})
+    evaluation = run(resolved, tmp_path).evaluation
+    assert evaluation is not None
+    assert evaluation.mean < 0.8 * Identity.LENGTH
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cartpole(seed: int, tmp_path: Path) -> None:
+    """The preset: at least 475 over 100 episodes within 50,000 env steps, on every seed."""
+    result = gymnast.train("CartPole-v1:ppo", env_steps=50_000, seed=seed, runs_dir=tmp_path)
+    assert result.evaluation is not None
+    assert len(result.evaluation.returns) == 100
+    assert result.evaluation.mean >= 475, result.evaluation.sentence()
+    assert result.env_steps <= 50_000 + 8 * 2048
+    assert result.solved
