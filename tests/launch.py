@@ -22,15 +22,18 @@ PATIENCE = 120.0
 """Seconds after which a process counts as hung; far above what any of them takes."""
 
 
-def environment(**changes: str) -> dict[str, str]:
-    """The environment of a user who has set nothing; `small_envs` can be imported."""
+def environment(**changes: str | None) -> dict[str, str]:
+    """The environment of a user who has set nothing; `small_envs` can be imported. None removes a variable."""
     unset = ("GYMNAST_HOME", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PYTHONWARNINGS")
     kept = {name: value for name, value in os.environ.items() if name not in unset}
     path = os.pathsep.join(filter(None, (str(TESTS), kept.get("PYTHONPATH"))))
-    return kept | {"OMP_NUM_THREADS": "1", "SDL_VIDEODRIVER": "dummy", "PYTHONPATH": path} | changes
+    kept |= {"OMP_NUM_THREADS": "1", "SDL_VIDEODRIVER": "dummy", "PYTHONPATH": path}
+    return {name: value for name, value in (kept | changes).items() if value is not None}
 
 
-def gymnast(*arguments: Any, cwd: Path, answer: str | None = None, **changes: str) -> subprocess.CompletedProcess[str]:
+def gymnast(
+    *arguments: Any, cwd: Path, answer: str | None = None, **changes: str | None
+) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
     return subprocess.run(
         [COMMAND, *map(str, arguments)],
@@ -45,7 +48,7 @@ def gymnast(*arguments: Any, cwd: Path, answer: str | None = None, **changes: st
     )
 
 
-def start(*arguments: Any, cwd: Path, **changes: str) -> subprocess.Popen[str]:
+def start(*arguments: Any, cwd: Path, **changes: str | None) -> subprocess.Popen[str]:
     """Start a command and let it run."""
     return subprocess.Popen(
         [COMMAND, *map(str, arguments)],

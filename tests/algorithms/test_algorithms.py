@@ -230,7 +230,7 @@ def test_ppo_normalises_per_minibatch_or_per_rollout_or_not_at_all():
 @pytest.mark.parametrize("mode", ["off", "rollout", "batch"])
 def test_targets_normalise_the_rollout_where_asked(mode, algorithm):
     config_type = PPOConfig if algorithm == "ppo" else A2CConfig
-    policy, rollout = enumerated(*PROBLEMS["chain"])
+    _, rollout = enumerated(*PROBLEMS["chain"])
     batch = make_algorithm(config_type(id=algorithm, normalize_advantage=mode), rollout.n_envs).targets(
         rollout, CONSTANTS
     )

@@ -109,7 +109,7 @@ def test_state_round_trip_is_exact(kind):
 @pytest.mark.parametrize("kind", ["adam", "rmsprop"])
 def test_reset_forgets_all_moments(kind):
     config = OptimizerConfig(id=kind)
-    flat, optimizer = run_ours(config, range(50))
+    _, optimizer = run_ours(config, range(50))
     fresh = make_optimizer(FlatParameters(network()), config)
     optimizer.reset()
     for name, tensor in optimizer.state().items():

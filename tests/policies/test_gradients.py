@@ -89,9 +89,24 @@ def test_every_activation(activation, layer_norm):
         check(config, "box", ACTIONS["discrete"])
 
 
-def test_no_hidden_layer_and_dropout():
+def test_dropout_works_on_the_critic_alone():
+    policy = ActorCritic(PolicyConfig(hidden=[64], dropout=0.5), *(OBSERVATIONS["box"][0], ACTIONS["box"]))
+    FlatParameters(policy)
+    obs = OBSERVATIONS["box"][1]()
+    params, values = [], []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            outputs, value, _ = policy.run(obs)
+        params.append(outputs)
+        values.append(value)
+    assert torch.equal(params[0], params[2]) and torch.equal(params[0], policy(obs)[0])
+    assert torch.equal(values[0], values[1]) and not torch.equal(values[0], values[2])
+    assert torch.equal(policy.values(obs), policy.values(obs))
+
+
+def test_other_depths():
     check(PolicyConfig(hidden=[]), "box", ACTIONS["discrete"])
-    check(PolicyConfig(hidden=[8], dropout=0.5), "box", ACTIONS["box"])
     check(PolicyConfig(hidden=[8], critic_hidden=[5, 4, 3]), "discrete", ACTIONS["box"])
 
 

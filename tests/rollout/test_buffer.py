@@ -66,26 +66,30 @@ def epochs_seen(n: int, size: int, n_epochs: int, seed: int = 0) -> list[list[li
     return [spy.seen[i : i + per_epoch] for i in range(0, len(spy.seen), per_epoch)]
 
 
+def order_of(epoch: list[list[int]]) -> tuple[int, ...]:
+    return tuple(i for minibatch in epoch for i in minibatch)
+
+
 @settings(max_examples=60, deadline=None)
 @given(n=st.integers(1, 70), size=st.integers(1, 80), n_epochs=st.integers(1, 4), seed=st.integers(0, 2**31))
 def test_every_epoch_shows_every_sample_once(n, size, n_epochs, seed):
     for epoch in epochs_seen(n, size, n_epochs, seed):
-        assert sorted(sum(epoch, [])) == list(range(n))
+        assert sorted(order_of(epoch)) == list(range(n))
         sizes = [len(minibatch) for minibatch in epoch]
         assert sizes[:-1] == [size] * (len(sizes) - 1)
         assert sizes[-1] == (n % size or size if size < n else n)
 
 
 def test_every_epoch_has_its_own_permutation():
-    orders = [tuple(sum(epoch, [])) for epoch in epochs_seen(64, 16, 6)]
+    orders = [order_of(epoch) for epoch in epochs_seen(64, 16, 6)]
     assert len(set(orders)) == 6 and tuple(range(64)) not in orders
-    assert orders == [tuple(sum(epoch, [])) for epoch in epochs_seen(64, 16, 6)]
-    assert orders != [tuple(sum(epoch, [])) for epoch in epochs_seen(64, 16, 6, seed=1)]
+    assert orders == [order_of(epoch) for epoch in epochs_seen(64, 16, 6)]
+    assert orders != [order_of(epoch) for epoch in epochs_seen(64, 16, 6, seed=1)]
 
 
 def test_permutations_are_uniform():
     # Over many epochs each of the 3! orders of three samples comes equally often.
-    orders = [tuple(sum(epoch, [])) for epoch in epochs_seen(3, 1, 600)]
+    orders = [order_of(epoch) for epoch in epochs_seen(3, 1, 600)]
     counts = np.array([orders.count(order) for order in set(orders)])
     assert len(counts) == 6
     assert ((counts - 100) ** 2 / 100).sum() < 20.5  # chi-square, 5 degrees of freedom, p = 0.001
@@ -160,6 +164,17 @@ def test_the_state_is_the_last_row_and_comes_back_as_such(kind):
     assert other.mask[0, :, 0].tolist() == [True, False]
     if kind == "dict":
         assert other.obs["b"][0].tolist() == [30, 31]
+
+
+@pytest.mark.parametrize("kind", ["box", "dict"])
+def test_the_row_carried_over_is_the_last_one_filled(kind):
+    envs = DictVector(2) if kind == "dict" else ScriptedVector([0] * 2, [[Step(0)]] * 2, first_mask=(True, True))
+    rollout = filled(envs, 5)
+    rollout.length = 3
+    rollout.carry_over()
+    for obs in rollout.obs.values() if kind == "dict" else [rollout.obs]:
+        assert obs[0].flatten().tolist() == [30, 31]
+    assert rollout.mask[0, :, 0].tolist() == [True, False]
 
 
 def test_envs_and_torch_share_the_memory():

@@ -125,7 +125,7 @@ def test_a_mask_without_any_action_is_an_error():
         [1, 1], [[Step(1)], [Step(1), Step(1, mask=(False, False)), Step(1)]], first_mask=(True, True)
     )
     policy = identity_critic(envs)
-    with pytest.raises(EnvError, match="Env 1 .* before step 2"):
+    with pytest.raises(EnvError, match=r"Env 1 .* before step 2"):
         play(envs, policy, 3)
 
 
@@ -133,7 +133,7 @@ def test_a_mask_without_any_action_in_one_choice_is_an_error():
     space = spaces.MultiDiscrete([2, 3])
     half = (False, False, True, True, True)
     envs = ScriptedVector([1], [[Step(1, mask=half), Step(1)]], action_space=space, first_mask=(True,) * 5)
-    with pytest.raises(EnvError, match="Env 0 .* before step 1"):
+    with pytest.raises(EnvError, match=r"Env 0 .* before step 1"):
         play(envs, identity_critic(envs), 2)
 
 

@@ -89,6 +89,9 @@ class Descent:
     def step(self, learning_rate: float) -> None:
         self.flat.values.sub_(self.flat.grads, alpha=learning_rate)
 
+    def state(self) -> dict:
+        return {}
+
 
 @pytest.mark.parametrize("limit", [1e-3, 0.5, 1e6, None])
 def test_the_gradient_is_scaled_down_to_the_limit(limit):

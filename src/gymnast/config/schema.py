@@ -70,7 +70,7 @@ class PolicyConfig(Model):
     activation: Literal["tanh", "relu", "elu", "silu", "gelu", "leaky_relu"] = "tanh"
     layer_norm: bool = False
     dropout: float = Field(0.0, ge=0, lt=1)
-    """In inference mode while collecting and inside the ratio, so that the first ratio is 1."""
+    """Active in the critic's loss; off while collecting and inside the ratio, so that the first ratio is 1."""
     init: Literal["orthogonal", "torch"] = "orthogonal"
     """Orthogonal: √2 hidden, 0.01 policy head, 1 value head, zero bias."""
     log_std_init: float = 0.0

@@ -15,12 +15,12 @@ from gymnasium import spaces
 from gymnasium.error import Error as GymnasiumError
 
 from gymnast.config.files import known_env_ids
-from gymnast.config.schema import EnvConfig
+from gymnast.config.schema import EnvConfig, WrapperConfig
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.vector import VectorEnv
 from gymnast.envs.wrappers import TIME_LIMIT, check_names, wrap
 from gymnast.envs.wrappers.vector import ActionClip
-from gymnast.errors import EnvError, MissingPackageError, UsageError, did_you_mean
+from gymnast.errors import ConfigError, EnvError, MissingPackageError, UsageError, did_you_mean
 
 # Packages that register their envs on import, by id prefix, and the extra that installs them.
 FAMILIES = {
@@ -69,10 +69,17 @@ def _import(module: str, what: str) -> None:
 
 def time_limit_of(config: EnvConfig) -> int | None:
     """Steps after which episodes are cut off: the config's, a `time_limit` wrapper's, or the registered limit."""
-    limits = [int(wrapper.args["steps"]) for wrapper in config.wrappers if wrapper.id == TIME_LIMIT]
+    limits = [_wrapper_limit(wrapper) for wrapper in config.wrappers if wrapper.id == TIME_LIMIT]
     if config.time_limit or limits:
         return min([config.time_limit] if config.time_limit else limits)
     return env_spec(config.id, config.module).max_episode_steps
+
+
+def _wrapper_limit(wrapper: WrapperConfig) -> int:
+    steps = wrapper.args.get("steps")
+    if set(wrapper.args) != {"steps"} or isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ConfigError(f"Wrapper 'time_limit' needs steps, a whole number of at least 1 (got {wrapper.args}).")
+    return steps
 
 
 def make_one(config: EnvConfig, render_mode: str | None = None) -> gym.Env:

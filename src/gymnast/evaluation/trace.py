@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,9 +76,32 @@ def record_episode(
             raise EnvError(f"{one.id} cannot render: it does not take render_mode='rgb_array'.") from None
         raise
     try:
-        return _record(policy, config, envs, seed, deterministic, frames)
+        with _no_window():
+            return _record(policy, config, envs, seed, deterministic, frames)
     finally:
         envs.close()
+
+
+@contextmanager
+def _no_window() -> Iterator[None]:
+    """Frames need no display, but SDL looks for one, and complains or fails where there is none."""
+    name = "SDL_VIDEODRIVER"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "dummy"
+    try:
+        yield
+    finally:
+        del os.environ[name]
+
+
+def _frame(envs: VectorEnv, config: RunConfig) -> np.ndarray | None:
+    try:
+        return envs.render(0)
+    except Exception as error:  # whatever the env's graphics library raises
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise EnvError(f"{config.env.id} cannot render: it raised {what}.") from error
 
 
 def _record(
@@ -90,7 +116,7 @@ def _record(
     with torch.inference_mode():
         envs.reset([seed], step)
         for _ in range(MAX_EPISODE_STEPS):
-            if frames and (frame := envs.render(0)) is not None:
+            if frames and (frame := _frame(envs, config)) is not None:
                 trace.frames.append(frame)
             obs = tensors(step.obs)
             noise = None if deterministic else distribution.noise((1,), generator)

@@ -109,7 +109,10 @@ class ActorCritic(nn.Module):
         outputs, actor_tape = self.actor.run(x)
         value, critic_tape = None, None
         if self.critic is not None:
+            # Dropout works on the critic's loss alone: inside the ratio it would not be the policy that collected.
+            self.critic.training = True
             column, critic_tape = self.critic.run(x)
+            self.critic.training = False
             value = column.squeeze(-1)
         return self._params(outputs, mask), value, (trunk_tape, actor_tape, critic_tape)
 

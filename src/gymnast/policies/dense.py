@@ -88,7 +88,6 @@ class DenseChain(nn.Module):
                 if self.norms is not None:
                     x = self.norms[i](x)
                 x = self._activation.plain(x)
-                # The module is in eval mode while acting and inside the ratio, so that the first ratio is 1.
                 x = F.dropout(x, self.dropout, self.training)
         return x
 

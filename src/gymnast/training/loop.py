@@ -159,6 +159,7 @@ class _Loop:
     last_row: Row = field(default_factory=dict)
     last_beat: float = 0.0
     steps_at_start: int = 0
+    interrupted: bool = False
 
     def __post_init__(self) -> None:
         keep = self.session.config.train.keep_checkpoints
@@ -176,6 +177,8 @@ class _Loop:
                 session.start_episodes()
             elif session.algorithm.episodes_per_env is None:
                 session.rollout.carry_over()
+            else:
+                session.start_episodes()
             with self.reporter.display(self.catalogue, session.config, run.id):
                 reason = self._iterate()
             return self._finish(reason)
@@ -195,7 +198,7 @@ class _Loop:
             row = self._one_iteration()
             reason = self.rules.reason(row)
             spent = session.counters.env_steps >= session.plan.env_steps
-            if (spent or reason) and "eval/return_mean" not in row and not self.stop.pending:
+            if (spent or reason) and "eval/return_mean" not in row:
                 row |= self._evaluate()  # the weights a run ends with are always judged
                 reason = reason or self.rules.reason(row)
             self.sink.write(row)
@@ -207,10 +210,11 @@ class _Loop:
             if now - self.last_beat > HEARTBEAT_SECONDS:
                 self.last_beat = now
                 self.run.update(**self._status())
-            if self.stop.pending:
-                return f"interrupted ({self.stop.name})"
             if reason is not None:
                 return reason
+            if self.stop.pending and not spent:  # in the last iteration there is nothing left to interrupt
+                self.interrupted = True
+                return f"interrupted ({self.stop.name})"
         return "budget spent"
 
     def _one_iteration(self) -> Row:
@@ -230,6 +234,7 @@ class _Loop:
         if counters.iteration == 0:
             self._warn_if_identical()
         begin = time.perf_counter()
+        session.seed_layers()
         batch = algorithm.targets(session.rollout, c).to(session.device)
         result = update(session.policy, session.flat, session.optimizer, algorithm, batch, c, session.batch_generator)
         if session.policy.encoder.norm is not None:
@@ -240,7 +245,7 @@ class _Loop:
         counters.vec_steps += session.rollout.length
         counters.env_steps += session.rollout.length * session.plan.n_envs
         counters.updates += result.updates
-        counters.epochs += max(1, round(c.get("n_epochs", 1.0)))
+        counters.epochs += result.epochs
         counters.kl_stops += result.stopped_by_kl
         row = self._row(ended, batch, result, c)
         if self.progress.cadence.due(counters.env_steps, row["rollout/return_mean"]):
@@ -374,7 +379,7 @@ class _Loop:
         if progress.saved_at != counters.env_steps:
             self._save(self.last_row, best=False)
         self.saver.close()
-        interrupted = self.stop.pending
+        interrupted = self.interrupted
         self.run.finish("interrupted" if interrupted else "finished", reason, **self._status())
         index.upsert(self.run)
         evaluation = None if interrupted else progress.evaluation

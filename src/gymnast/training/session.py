@@ -78,6 +78,12 @@ class Session:
         self.jump_segments = now
         return {k: value_at(v, clock) for k, v in values.items() if isinstance(v, (float, *SCHEDULES))}
 
+    def seed_layers(self) -> None:
+        """Dropout draws from torch's global generator: seed it per iteration, so that a resumed run draws the same."""
+        if self.config.policy.dropout:
+            turn = np.random.SeedSequence([self.config.train.seed, self.counters.iteration])
+            torch.manual_seed(int(turn.generate_state(1)[0]))
+
     def start_episodes(self) -> None:
         """Fresh episodes in every slot; the first collection, and each one that plays whole episodes."""
         seeds = seeding.env_seeds(self.config.train.seed, "train_envs", self.plan.n_envs, turn=self.counters.iteration)

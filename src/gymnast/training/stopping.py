@@ -23,7 +23,7 @@ class EvalCadence:
     next_at: int = 0
 
     def due(self, env_steps: int, return_mean: float | None) -> bool:
-        """Whether to evaluate now; the first time right when the condition is met, then on the grid of `every`."""
+        """Whether to evaluate now; the first time right when the condition is met, then `every` steps after the last."""
         if not self.started:
             good = self.start_at is None or (return_mean is not None and return_mean >= self.start_at)
             if env_steps < max(self.warmup, 0 if self.start_at is not None else self.every) or not good:

@@ -22,6 +22,7 @@ class UpdateResult:
 
     statistics: dict[str, float]
     updates: int
+    epochs: int
     stopped_by_kl: bool
 
 
@@ -34,7 +35,27 @@ def update(
     c: Coefficients,
     generator: torch.Generator,
 ) -> UpdateResult:
-    """All epochs over one batch."""
+    """All epochs over one batch; a gradient that is not finite leaves weights and optimizer as they were before it."""
+    weights = flat.values.clone()
+    moments = {name: tensor.clone() for name, tensor in optimizer.state().items()}
+    try:
+        return _epochs(policy, flat, optimizer, algorithm, batch, c, generator)
+    except NonFiniteError:
+        with torch.no_grad():
+            flat.values.copy_(weights)
+        optimizer.load_state(moments)
+        raise
+
+
+def _epochs(
+    policy: ActorCritic,
+    flat: FlatParameters,
+    optimizer: Optimizer,
+    algorithm: Algorithm,
+    batch: Batch,
+    c: Coefficients,
+    generator: torch.Generator,
+) -> UpdateResult:
     n, size = len(batch), algorithm.batch_size(len(batch))
     means: list[Tensor] = []
     names: list[str] = []
@@ -43,7 +64,7 @@ def update(
     stopped = False
     # The hand-written path needs no autograd bookkeeping at all; a policy with other layers records its own graph.
     with torch.inference_mode(policy.by_hand), torch.no_grad():
-        for _ in range(n_epochs):
+        for epochs in range(1, n_epochs + 1):  # noqa: B007 - the count of epochs done is a result
             first = len(means)
             # A fresh permutation per epoch; when one minibatch holds everything its order means nothing.
             epoch = batch if size >= n else batch.select(_permutation(n, generator, batch))
@@ -61,7 +82,7 @@ def update(
         statistics["train/loss"] = _total(statistics, c)
         if "train/approx_kl" not in statistics:
             statistics["train/approx_kl"] = _kl_after(policy, batch)
-    return UpdateResult(statistics, len(means), stopped)
+    return UpdateResult(statistics, len(means), epochs, stopped)
 
 
 def _permutation(n: int, generator: torch.Generator, batch: Batch) -> Tensor:
