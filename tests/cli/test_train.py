@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -95,9 +96,9 @@ def test_the_printed_way_to_train_on_works(here: Path) -> None:
     """The command a solved run offers really trains on, up to the budget it names."""
     result = gymnast("train", "Identity-v0:ppo", "eval.every=128", "eval.deterministic=false", cwd=here)
     line = next(line for line in result.stdout.splitlines() if "gymnast resume" in line)
-    words = line.split("   ")[0].split()[1:] if "   " in line.strip() else line.split()[1:]
-    budget = int(re.findall(r"-n (\d+)", line)[0])
-    resumed = gymnast(*words, cwd=here)
+    command = shlex.split(line.strip().partition("   ")[0])
+    budget = int(command[command.index("-n") + 1])
+    resumed = gymnast(*command[1:], cwd=here)
     assert resumed.returncode == 0, resumed.stderr
     assert only_run(here / "runs").status().env_steps >= budget, resumed.stdout
 
@@ -209,6 +210,7 @@ def test_a_module_in_the_working_folder_is_found(folder: Path) -> None:
 # ---- bad input -----------------------------------------------------------------------------------------------------
 
 FAULTY = ("Faulty-v0", "env.module=small_envs", "-n", "100000", "-q", "env.n_envs=2")
+RAW = ("policy.normalize_obs=false",)
 BAD: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "unknown env": (("train", "CartPoel-v1"), 2, ("CartPoel-v1", "Did you mean", "CartPole-v1", "gymnast env list")),
     "unknown env with a variant": (("train", "Nothing-v9:ppo"), 2, ("Nothing-v9",)),
@@ -236,7 +238,7 @@ BAD: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
         2,
         ("algo.batch_size", "100000", "larger than the rollout", "lower it"),
     ),
-    "two budgets": (("train", "CartPole-v1:ppo", "-n", "100", "--vec-steps", "100"), 2, ("env_steps", "vec_steps")),
+    "two budgets": (("train", "CartPole-v1:ppo", "-n", "100", "--vec-steps", "100"), 2, ("budget", "not both")),
     "unknown device": (("train", "CartPole-v1:ppo", "--device", "abacus"), 2, ("abacus", "cpu")),
     "a device that cannot train": (("train", "CartPole-v1:ppo", "--device", "meta"), 2, ("meta", "cpu")),
     "unknown wrapper": (("train", "CartPole-v1:ppo", "env.wrappers=[one_hott]"), 2, ("one_hott", "one_hot")),
@@ -265,14 +267,15 @@ BAD: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "no run to evaluate": (("eval",), 2, ("gymnast train",)),
     "no run to film": (("video",), 2, ("gymnast train",)),
     "no run to show": (("runs", "show"), 2, ("gymnast train",)),
-    "NaN observation": (("train", *FAULTY, "env.kwargs.how=nan"), 1, ("NaN", "env 0", "observation")),
-    "infinite observation": (("train", *FAULTY, "env.kwargs.how=inf"), 1, ("infinity", "env 0", "observation")),
-    "NaN reward": (("train", *FAULTY, "env.kwargs.how=reward"), 1, ("NaN", "env 0", "reward", "action")),
+    "NaN observation": (("train", *FAULTY, *RAW, "env.kwargs.how=nan"), 1, ("NaN", "in env", "observation", "action")),
+    "infinite observation": (("train", *FAULTY, *RAW, "env.kwargs.how=inf"), 1, ("infinity", "in env", "observation")),
+    "NaN reward": (("train", *FAULTY, *RAW, "env.kwargs.how=reward"), 1, ("NaN", "env 0", "reward", "action")),
+    "NaN while the statistics warm up": (("train", *FAULTY, "env.kwargs.how=nan"), 1, ("NaN", "env 0", "observation")),
     "an env that crashes": (("train", *FAULTY), 1, ("Env 0", "RuntimeError: the simulator exploded", "seed", "action")),
     "a worker that crashes": (
         ("train", *FAULTY, "env.vectorization=workers", "env.on_worker_failure=abort"),
         1,
-        ("worker", "RuntimeError", "seed", "action"),
+        ("Env 0", "worker", "RuntimeError: the simulator exploded", "seed", "action"),
     ),
 }
 
@@ -363,13 +366,22 @@ def test_debug_shows_the_traceback(folder: Path) -> None:
     assert "the simulator" in crash.stderr
 
 
-def test_a_fault_after_some_training_keeps_what_was_learnt(folder: Path) -> None:
-    """The run is marked as failed with the reason, its checkpoint loads, and resume is possible."""
-    words = ("Faulty-v0", "env.module=small_envs", "env.kwargs.how=nan", "env.kwargs.at=100", "eval.episodes=2")
-    sizes = ("env.n_envs=2", "algo.n_steps=16", "algo.batch_size=16", "train.checkpoint_every=32", "-n", "6400")
-    result = gymnast("train", *words, *sizes, cwd=folder)
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [("training", ("in env", "weights are unchanged")), ("evaluation", ("in env", "evaluation", "reward"))],
+)
+def test_a_fault_after_some_training_keeps_what_was_learnt(where: str, words: tuple[str, ...], folder: Path) -> None:
+    """The run is marked as failed with the reason, and its checkpoint loads."""
+    faults = {
+        "training": ("env.kwargs.how=nan", "env.kwargs.at=100", "eval.every=100000"),
+        # The training envs are past the bad step when the evaluation's come to it.
+        "evaluation": ("env.kwargs.how=reward", "policy.normalize_obs=true", "eval.every=64"),
+    }
+    sizes = ("env.n_envs=2", "algo.n_steps=16", "algo.batch_size=16", "train.checkpoint_every=32", "eval.episodes=2")
+    arguments = ("train", "Faulty-v0", "env.module=small_envs", *faults[where], *sizes, "-n", "6400")
+    result = gymnast(*arguments, cwd=folder)
     assert result.returncode == 1
-    assert_one_paragraph(result, "NaN", "env 0", "weights are unchanged")
+    assert_one_paragraph(result, "NaN", *words)
     run = only_run(folder / "runs")
     assert run.status().state == "failed"
     assert "NaN" in str(run.status().stop_reason)

@@ -16,7 +16,7 @@ import torch
 
 from gymnast.envs.spaces import Observation
 from gymnast.envs.vector import EndedEpisode, VectorEnv
-from gymnast.errors import EnvError
+from gymnast.errors import EnvError, NonFiniteError
 from gymnast.evaluation.exact import TabularModel, exact_return
 from gymnast.policies.actor_critic import ActorCritic
 
@@ -138,6 +138,11 @@ def evaluate(
 
 
 def _record(result: Evaluation, episode: EndedEpisode) -> None:
+    if not math.isfinite(episode.ret):
+        raise NonFiniteError(
+            f"The environment returned NaN or infinity (reward) in env {episode.index} of an evaluation: "
+            f"the return of its episode of {episode.length} steps is {episode.ret}."
+        )
     result.returns.append(episode.ret)
     result.lengths.append(episode.length)
     success = success_of(episode)
