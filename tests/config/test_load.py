@@ -193,7 +193,7 @@ def test_a_saved_config_comes_back_the_same(shipped):
 def test_an_env_without_a_file_gets_generic_settings():
     asked = []
 
-    def generic(env_id, algorithm):
+    def generic(env_id, algorithm, section):
         asked.append((env_id, algorithm))
         return {"env": {"n_envs": 3}, "train": {"env_steps": 5}}
 

@@ -18,7 +18,8 @@ def main() -> None:
     except GymnastError as error:
         if debug:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        paragraph = str(error).partition("\n\n")[0]  # a worker's traceback follows
+        print(f"error: {paragraph}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         if debug:

@@ -107,6 +107,6 @@ def _disk(runs_dir: Path | None) -> list[Check]:
     root = runs_root(runs_dir)
     existing = next(folder for folder in (root.absolute(), *root.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(existing).free / 2**30
-    writable = os.access(existing, os.W_OK)
+    writable = os.access(existing, os.W_OK) and (root.is_dir() or not root.exists())
     note = "" if writable else ", not writable: choose another with --runs-dir or GYMNAST_HOME"
     return [("runs folder", writable and free > 0.5, f"{root}, {free:.0f} GB free{note}")]

@@ -51,19 +51,21 @@ def resume_training(
     reporter = _reporter(quiet)
     for sentence in skipped:
         reporter.warn(sentence)
-    plan_steps = resolved.config.train.env_steps
-    done = int(point.manifest.counters["env_steps"])
-    if plan_steps is not None and done >= plan_steps:
-        raise UsageError(
-            f"Run {run.id} has spent its budget of {plan_steps:,} env steps. Give it more: gymnast resume {run.id} -n {2 * done}"
-        )
+    for axis in ("env_steps", "vec_steps"):
+        budget, done = getattr(resolved.config.train, axis), int(point.manifest.counters[axis])
+        if budget is not None and done >= budget:
+            option = {"env_steps": "-n", "vec_steps": "--vec-steps"}[axis]
+            raise UsageError(
+                f"Run {run.id} has spent its budget of {budget:,} {axis.replace('_', ' ')}. "
+                f"Give it more: gymnast resume {run.id} {option} {2 * done}"
+            )
     _leave(train(resolved, root, reporter=reporter, resume=Resume(run, point, optimizer)))
 
 
-def _generic(env_id: str, algorithm: str) -> dict[str, Any]:
+def _generic(env_id: str, algorithm: str, env: dict[str, Any]) -> dict[str, Any]:
     from gymnast.envs.registry import generic_defaults
 
-    return generic_defaults(env_id, algorithm)
+    return generic_defaults(env_id, algorithm, env)
 
 
 def _reporter(quiet: bool) -> Any:

@@ -79,7 +79,15 @@ def resume(
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    return {key: int(value) if isinstance(value, float) else value for key, value in given.items() if value is not None}
+    from gymnast.errors import UsageError
+
+    given = {key: value for key, value in given.items() if value is not None}
+    if {"train.env_steps", "train.vec_steps"} <= given.keys():
+        raise UsageError("Give -n (env_steps) or --vec-steps, not both: one is the budget, the other follows from it.")
+    for key, value in given.items():
+        if isinstance(value, float) and not value.is_integer():
+            raise UsageError(f"{key} must be a whole number, not {value}.")
+    return {key: int(value) if isinstance(value, float) else value for key, value in given.items()}
 
 
 def _reference(reference: str | None, overrides: list[str], algo: str | None, env: str | None) -> tuple[str, list[str]]:

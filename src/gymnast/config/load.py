@@ -25,7 +25,7 @@ from gymnast.errors import ConfigError, UsageError, did_you_mean
 SECTIONS = ("env", "policy", "algo", "train", "eval", "log", "spec")
 # Free-form mappings: their keys are not ours to check.
 OPEN_SECTIONS = (("env", "kwargs"), ("eval", "env"))
-GenericDefaults = Callable[[str, str], dict[str, Any]]
+GenericDefaults = Callable[[str, str, dict[str, Any]], dict[str, Any]]
 
 
 @dataclass
@@ -98,7 +98,8 @@ def resolve(
 ) -> Resolved:
     """Build the config of one run. `settings` are dotted keys from Python or CLI flags; they win over `overrides`.
 
-    `generic(env_id, algorithm)` gives defaults for an env that has no file (ENV-7); it may raise for unknown envs.
+    `generic(env_id, algorithm, env)` gives defaults for an env that has no file (ENV-7); it may raise for unknown envs.
+    `env` is what the overrides say about the env section (module, kwargs, time_limit), without which it cannot be made.
     """
     env_id, variant = split_reference(reference)
     notices: list[str] = []
@@ -117,17 +118,16 @@ def resolve(
         algorithm = _algorithm_of(variant, f"{env_id}:{variant}")
         if generic is None:
             raise UsageError(f"No config for '{env_id}'.{did_you_mean(env_id, files.known_env_ids())}")
-        merger.add(generic(env_id, algorithm), lambda path: "chosen from the env's spaces")
+        given = _Merger()
+        given.data["algo"] = {"id": algorithm}
+        _add_overrides(given, overrides, settings)
+        merger.add(generic(env_id, algorithm, given.data.get("env", {})), lambda path: "chosen from the env's spaces")
     for section, value, origin in (("env", env_id, "config id"), ("algo", algorithm, "variant name")):
         if "id" not in merger.data.setdefault(section, {}):
             merger.data[section]["id"] = value
             merger.origins[f"{section}.id"] = origin
     merger.data["name"] = f"{env_id}:{variant}"
-    for override in overrides:
-        key, value = parse_override(override)
-        _override(merger, key, value, f"command line ({override})")
-    for key, value in (settings or {}).items():
-        _override(merger, key, value, "command line")
+    _add_overrides(merger, overrides, settings)
     merger.data.setdefault("train", {})
     if not {"env_steps", "vec_steps"} & merger.data["train"].keys():
         raise ConfigError(f"{env_id}:{variant} has no budget: set train.env_steps (or -n on the command line).")
@@ -138,11 +138,7 @@ def from_saved(data: dict[str, Any], overrides: Sequence[str] = (), settings: di
     """A run's saved config, optionally continued under new hyperparameters."""
     merger = _Merger()
     merger.add(data, lambda path: "saved run")
-    for override in overrides:
-        key, value = parse_override(override)
-        _override(merger, key, value, f"command line ({override})")
-    for key, value in (settings or {}).items():
-        _override(merger, key, value, "command line")
+    _add_overrides(merger, overrides, settings)
     return Resolved(validate(merger.data, merger.origins), merger.origins)
 
 
@@ -264,6 +260,14 @@ def _word(raw: str, label: str) -> Any:
     if not any(c in raw for c in "[]{}:,'\""):
         return raw
     return files.parse_yaml(raw, f"'{label}'")[0]
+
+
+def _add_overrides(merger: _Merger, overrides: Sequence[str], settings: dict[str, Any] | None) -> None:
+    for override in overrides:
+        key, value = parse_override(override)
+        _override(merger, key, value, f"command line ({override})")
+    for key, value in (settings or {}).items():
+        _override(merger, key, value, "command line")
 
 
 def _override(merger: _Merger, key: str, value: Any, origin: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import gymnasium as gym
 from gymnasium import spaces
+from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 
 from gymnast.config.files import known_env_ids
@@ -20,7 +21,7 @@ from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.vector import VectorEnv
 from gymnast.envs.wrappers import TIME_LIMIT, check_names, wrap
 from gymnast.envs.wrappers.vector import ActionClip
-from gymnast.errors import ConfigError, EnvError, MissingPackageError, UsageError, did_you_mean
+from gymnast.errors import ConfigError, GymnastError, MissingPackageError, UsageError, did_you_mean
 
 # Packages that register their envs on import, by id prefix, and the extra that installs them.
 FAMILIES = {
@@ -36,6 +37,9 @@ def env_spec(env_id: str, module: str | None = None) -> gym.envs.registration.En
     """Gymnasium's own record of an env, with families imported first; a clear error for unknown ids."""
     if module:
         _import(module, f"env.module ({module})")
+    elif ":" in env_id:  # Gymnasium's own way to name the module that registers an env
+        _import(env_id.split(":", 1)[0], f"The module of '{env_id}'")
+    env_id = env_id.rpartition(":")[2]
     for prefix, (package, extra) in FAMILIES.items():
         if env_id.startswith(prefix):
             try:
@@ -93,10 +97,13 @@ def make_one(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return gym.make(spec, max_episode_steps=limit, disable_env_checker=True, **kwargs)
-    except ImportError as error:  # gymnasium's DependencyNotInstalled is one
+    except (ImportError, DependencyNotInstalled) as error:
         raise UsageError(f"Environment '{config.id}' needs a package that is not installed: {error}") from None
-    except (TypeError, GymnasiumError) as error:
-        raise UsageError(f"Environment '{config.id}' cannot be made with env.kwargs {config.kwargs}: {error}") from None
+    except GymnastError:
+        raise
+    except Exception as error:  # envs check their arguments in many ways
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UsageError(f"Environment '{config.id}' cannot be made with env.kwargs {config.kwargs}: {what}") from error
 
 
 def under_debugger() -> bool:
@@ -165,9 +172,10 @@ def make_envs(config: EnvConfig, n_envs: int, *, render_mode: str | None = None)
     return wrapped
 
 
-def generic_defaults(env_id: str, algorithm: str) -> dict[str, Any]:
-    """Sensible settings for any installed env, chosen from its spaces (ENV-7)."""
-    env = make_one(EnvConfig(id=env_id))
+def generic_defaults(env_id: str, algorithm: str, section: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Sensible settings for any installed env, chosen from its spaces (ENV-7); `section` is what the user says of it."""
+    known = {key: value for key, value in (section or {}).items() if key in ("module", "kwargs", "time_limit")}
+    env = make_one(EnvConfig.model_validate({**known, "id": env_id}))
     try:
         observation, action, spec = env.observation_space, env.action_space, env.spec
     finally:
@@ -192,5 +200,5 @@ def generic_defaults(env_id: str, algorithm: str) -> dict[str, Any]:
         )
         settings["algo"]["learning_rate"] = 3e-4 if continuous else 1e-3
     elif algorithm == "reinforce" and (spec is None or spec.max_episode_steps is None):
-        raise EnvError(f"REINFORCE plays whole episodes and '{env_id}' has no time limit: set env.time_limit.")
+        raise UsageError(f"REINFORCE plays whole episodes and '{env_id}' has no time limit: set env.time_limit.")
     return settings

@@ -84,7 +84,7 @@ class Worker:
         if kind == "refused":
             raise WorkerError(self, value, refused=True)
         if kind == "raised":
-            raise WorkerError(self, f"raised {value.strip().splitlines()[-1]}", value)
+            raise WorkerError(self, f"raised {_exception(value)}", value)
         return value
 
     def _check(self, deadline: float) -> None:
@@ -399,6 +399,13 @@ def _main_module_hidden() -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
+
+
+def _exception(trace: str) -> str:
+    """The exception of a traceback in one line: all that follows the last quoted line of code."""
+    lines = trace.strip().splitlines()
+    quoted = [number for number, line in enumerate(lines) if line.startswith(" ")]
+    return " ".join(lines[quoted[-1] + 1 if quoted else 0 :])
 
 
 def _name(worker: Worker) -> str:

@@ -168,7 +168,7 @@ def _check(rollout: Rollout, envs: VectorEnv) -> None:
 def _non_finite(rollout: Rollout, name: str, env: int, step: int) -> NonFiniteError:
     return NonFiniteError(
         f"The environment returned NaN or infinity ({name}) in env {env}, step {step} of this rollout, after action "
-        f"{rollout.action_arrays[step][env].tolist()}. The weights are unchanged. Check it with `gymnast env check`."
+        f"{rollout.action_arrays[step][env].tolist()}. The weights are unchanged."
     )
 
 

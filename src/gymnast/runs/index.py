@@ -58,6 +58,12 @@ _INSERT = f"INSERT OR REPLACE INTO runs VALUES ({', '.join('?' * (len(_COLUMNS) 
 _SELECT = f"SELECT {', '.join(_COLUMNS)}, stamp FROM runs"  # noqa: S608 only our own names
 
 
+def remove(root: Path) -> None:
+    """Delete the index of a folder without runs."""
+    for name in (FILE, f"{FILE}-wal", f"{FILE}-shm", ".index.lock"):
+        (root / name).unlink(missing_ok=True)
+
+
 def print_notice(text: str) -> None:
     """One line on the error stream, so that `--json` output stays clean."""
     print(text, file=sys.stderr)

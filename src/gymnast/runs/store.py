@@ -352,9 +352,11 @@ class Run:
             ) from error
         return status
 
-    def begin(self) -> Status:
-        """Start a further attempt (resume) owned by this process; take the lock first."""
+    def begin(self, config: dict[str, Any] | None = None) -> Status:
+        """Start a further attempt (resume) owned by this process; take the lock first. `config` replaces the saved one."""
         self.point_last()
+        if config is not None and config != self.config():
+            write_atomic(self.config_path, json.dumps(config, indent=2, allow_nan=False) + "\n")
         return self.update(
             state="running",
             attempt=self.status().attempt + 1,

@@ -5,6 +5,7 @@ A checkpoint always describes an iteration boundary, so everything here happens 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -107,16 +108,20 @@ def train(
         if confirm is not None and not confirm():
             return None
         progress = Progress(make_cadence(config, session.plan), next_save=session.plan.checkpoint_every)
+        fresh = not root.exists()
         run = _open_run(root, resolved, resume)
         with run.lock(), StopRequest() as stop:
-            attempt = run.begin().attempt if resume else 1
+            attempt = 1
             if resume:
-                _restore(session, progress, resume)
+                _restore(
+                    session, progress, resume
+                )  # before the status changes: what does not fit leaves the run as it was
+                attempt = run.begin(config.model_dump(mode="json")).attempt
             reporter.open_log(run.log_path, config.log.max_log_bytes)
             keys = [metric.name for metric in catalogue]
             resumed_from = session.counters.env_steps if resume else None
             with JsonlSink(run.metrics_path, keys, attempt=attempt, resumed_from=resumed_from) as sink:
-                loop = _Loop(session, evaluator, progress, rules, run, sink, reporter, catalogue, stop, started)
+                loop = _Loop(session, evaluator, progress, rules, run, sink, reporter, catalogue, stop, started, fresh)
                 return loop.run_all()
     finally:
         evaluator.close()
@@ -155,6 +160,7 @@ class _Loop:
     catalogue: Catalogue
     stop: StopRequest
     started: float
+    fresh_root: bool = False
     timer: StageTimer = field(default_factory=StageTimer)
     last_row: Row = field(default_factory=dict)
     last_beat: float = 0.0
@@ -185,7 +191,7 @@ class _Loop:
         except BaseException as error:
             self.saver.close()
             if session.counters.iteration == first == 0:
-                discard(run)  # nothing was learnt: leave nothing half-written behind
+                discard(run, with_root=self.fresh_root)  # nothing was learnt: leave nothing half-written behind
             else:
                 self._fail(error)
             raise
@@ -398,8 +404,11 @@ class _Loop:
         index.upsert(self.run)
 
 
-def discard(run: Run) -> None:
-    """Remove a run that never got anywhere, and point `@last` at the newest other one."""
+def discard(run: Run, *, with_root: bool = False) -> None:
+    """Remove a run that never got anywhere, and point `@last` at the newest other one.
+
+    `with_root` also removes the folder of the runs, when this run was the first and only one in it.
+    """
     root = run.root
     shutil.rmtree(run.folder, ignore_errors=True)
     index.upsert(run)
@@ -407,8 +416,13 @@ def discard(run: Run) -> None:
     link = root / "@last"
     if rows:
         Run.open(root, rows[0].id).point_last()
-    elif link.is_symlink() or link.exists():
+        return
+    if link.is_symlink() or link.exists():
         link.unlink()
+    if with_root:
+        index.remove(root)
+        with contextlib.suppress(OSError):  # something else is in it
+            root.rmdir()
 
 
 def resume_point(run: Run) -> tuple[checkpoint.Checkpoint, list[str]]:

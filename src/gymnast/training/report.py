@@ -166,7 +166,9 @@ class Reporter:
         self.say("  gymnast video @last            watch it")
         self.say("  gymnast eval @last             evaluate again on fresh episodes")
         self.say("  gymnast runs show @last        metrics and checkpoints")
-        self.say(f"  gymnast resume @last -n {2 * result.env_steps}   train on")
+        # A run that a rule ended would be ended by it again.
+        further = " train.stop_when_solved=false" if result.stop_reason.startswith("solved") else ""
+        self.say(f"  gymnast resume @last -n {2 * result.env_steps}{further}   train on")
         sys.stdout.flush()
 
 

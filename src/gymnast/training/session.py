@@ -20,7 +20,7 @@ from gymnast.config.schedule import Clock, Constant, Cosine, Exponential, Linear
 from gymnast.config.schema import RunConfig
 from gymnast.envs.registry import make_envs, time_limit_of
 from gymnast.envs.vector import VectorEnv
-from gymnast.errors import ConfigError, UsageError
+from gymnast.errors import ConfigError, NonFiniteError, UsageError
 from gymnast.metrics.history import EpisodeWindow
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.flat import FlatParameters
@@ -152,6 +152,8 @@ def choose_device(name: str, policy_parameters: int = 0) -> tuple[torch.device, 
         device = torch.device(name)
     except RuntimeError:
         raise UsageError(f"Unknown device '{name}': use auto, cpu or cuda.") from None
+    if device.type not in ("cpu", "cuda"):
+        raise UsageError(f"Unknown device '{name}': use auto, cpu or cuda.")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise UsageError(
             "train.device is cuda, but torch finds no GPU: use auto or cpu, or install a CUDA build of torch."
@@ -228,7 +230,14 @@ def warm_up_normaliser(session: Session, steps: int = 128) -> None:
     for t in range(rows):
         envs.step(random_actions(envs, random, mask), rollout.rows[t])
         mask = rollout.rows[t].mask
-    norm.update(session.policy.encoder.flat(rollout.flat_obs(rows)).to(session.device))
+    samples = session.policy.encoder.flat(rollout.flat_obs(rows))
+    if not torch.isfinite(samples).all():
+        step, env = divmod(int((~torch.isfinite(samples)).any(1).nonzero()[0]), envs.n_envs)
+        raise NonFiniteError(
+            f"The environment returned NaN or infinity (observation) in env {env}, step {step} of the random steps "
+            "that warm up the observation statistics."
+        )
+    norm.update(samples.to(session.device))
 
 
 def random_actions(envs: VectorEnv, random: np.random.Generator, mask: np.ndarray | None = None) -> np.ndarray:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -35,3 +37,6 @@ class StopRequest:
         if self.name is not None:
             raise KeyboardInterrupt
         self.name = signal.Signals(number).name
+        if number == signal.SIGINT and sys.stderr.isatty():
+            # Straight to the terminal: the handler may run in the middle of any print.
+            os.write(2, b"\r\nstopping after this iteration (Ctrl-C again leaves at once)\r\n")
