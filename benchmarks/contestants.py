@@ -29,6 +29,9 @@ _SAME = [
     "algo.clip_range_vf=null",
     "algo.target_kl=null",
     "train.stop_when_solved=false",
+    # The preset evaluates every 2,500 steps to stop early; here at rl-zoo's default cadence, still 100 episodes each.
+    "eval.every=25000",
+    "eval.start_fraction=null",
 ]
 OVERRIDES = {
     "zoo": [
