@@ -50,6 +50,9 @@ class StillOptimizer:
     def step(self, learning_rate: float) -> None:
         """Stand still."""
 
+    def state(self) -> dict:
+        return {}
+
 
 SPACE = spaces.Dict(a=spaces.Box(-1, 1, (1,)), b=spaces.Discrete(10_000))
 POLICY = ActorCritic(PolicyConfig(hidden=[]), SPACE, spaces.Discrete(2))
