@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gymnast.cli import imported
 from gymnast.cli.options import AsJson, RunsDir
 
 Reference = Annotated[
@@ -29,6 +30,7 @@ def evaluate(
     from gymnast.training.evaluator import eval_env_config, make_evaluation, run_evaluation
     from gymnast.training.session import prepare_process
 
+    imported()
     prepare_process(1)
     agent = api.load(reference, runs_dir=runs_dir)
     changed = {"episodes": episodes, "deterministic": not stochastic}
@@ -68,6 +70,7 @@ def video(
     from gymnast.evaluation.video import write_video
     from gymnast.metrics.table import progress
 
+    imported()
     agent = api.load(reference, runs_dir=runs_dir)
     path = output or agent.run.videos / f"{agent.checkpoint}-seed{seed}.mp4"
     console = Console(stderr=True)

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gymnast.cli import imported
+
 if TYPE_CHECKING:
     from gymnast.training.loop import TrainResult
 
@@ -22,6 +24,7 @@ def start_training(
     from gymnast.runs.store import runs_root
     from gymnast.training.loop import train
 
+    imported()
     ask = _ask if confirm else None
     result = train(resolved, runs_root(runs_dir), reporter=_reporter(quiet), confirm=ask)
     _leave(result)
@@ -47,6 +50,7 @@ def resume_training(
     resolved = from_saved(run.config(), overrides, settings)
     from gymnast.training.loop import Resume, resume_point, train
 
+    imported()
     point, skipped = resume_point(run)
     reporter = _reporter(quiet)
     for sentence in skipped:
