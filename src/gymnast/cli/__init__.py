@@ -11,7 +11,8 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
-    # Importing makes a hundred thousand objects and no garbage: collecting in between costs a tenth of the start-up (`imported` ends it).
+    # Importing makes a hundred thousand objects and no garbage: collecting meanwhile costs a tenth of the start-up.
+    # `imported` switches it on again.
     gc.disable()
     from gymnast.cli.app import app
     from gymnast.errors import GymnastError
