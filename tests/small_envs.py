@@ -97,6 +97,78 @@ class DictIdentity(Identity):
         return {"half": 1 + self.state // 2, "side": np.array([2.0 * (self.state % 2) - 1.0], np.float32)}
 
 
+class SwitchIdentity(Identity):
+    """Three switches to be set as shown; each right one pays a third."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = spaces.MultiBinary(3)
+        self.action_space = spaces.MultiBinary(3)
+
+    def draw(self) -> Any:
+        """Three bits."""
+        return self.np_random.integers(0, 2, 3, np.int8)
+
+    def pay(self, action: Any) -> float:
+        """The share of right switches."""
+        assert action.dtype == np.int8
+        return float((action == self.state).mean())
+
+
+class NestedIdentity(DictIdentity):
+    """The same two parts, one deep inside a Dict, one inside a Tuple."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        half, side = self.observation_space["half"], self.observation_space["side"]  # type: ignore[index]
+        deep = spaces.Dict({"inner": spaces.Dict({"half": half}), "sides": spaces.Tuple((side, spaces.Discrete(2)))})
+        self.observation_space = deep
+
+    def observe(self) -> Any:
+        """The parts, nested."""
+        parts = super().observe()
+        return {"inner": {"half": parts["half"]}, "sides": (parts["side"], 0)}
+
+
+class TupleIdentity(DictIdentity):
+    """The same two parts in a Tuple."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = spaces.Tuple(tuple(self.observation_space.spaces.values()))  # type: ignore[attr-defined]
+
+    def observe(self) -> Any:
+        """Both parts."""
+        return tuple(super().observe().values())
+
+
+class PartsIdentity(Identity):
+    """A choice, a point and two switches to be named in one Dict or Tuple action; each pays a third."""
+
+    def __init__(self, kind: str = "dict") -> None:
+        super().__init__(n=3)
+        state = {"choice": spaces.Discrete(3), "point": spaces.Box(-1.0, 1.0, (2,)), "switches": spaces.MultiBinary(2)}
+        self.observation_space = spaces.Dict(state)
+        choice = spaces.Discrete(3, start=4)
+        inner = spaces.Dict({"point": state["point"], "switches": state["switches"]})
+        parts = {"choice": choice, "rest": inner}
+        self.action_space = spaces.Dict(parts) if kind == "dict" else spaces.Tuple((choice, inner))
+
+    def draw(self) -> Any:
+        """All three."""
+        point = self.np_random.uniform(-0.8, 0.8, 2).astype(np.float32)
+        choice, switches = self.np_random.integers(3), self.np_random.integers(0, 2, 2, np.int8)
+        return {"choice": choice, "point": point, "switches": switches}
+
+    def pay(self, action: Any) -> float:
+        """A third for each."""
+        assert self.action_space.contains(action), action
+        choice, rest = action if isinstance(action, tuple) else (action["choice"], action["rest"])
+        close = 1.0 - float(np.square(rest["point"] - self.state["point"]).sum())
+        right = float(choice - 4 == self.state["choice"]) + float((rest["switches"] == self.state["switches"]).mean())
+        return (close + right) / 3
+
+
 class MaskedIdentity(Identity):
     """The state's own action would pay 10 but is forbidden, and an error; its successor pays 1."""
 
@@ -120,6 +192,8 @@ class Walk(gym.Env):
             "multi": spaces.MultiDiscrete([3, 3]),
             "box": spaces.Box(-1.0, 1.0, (2,), np.float64),
             "discrete": spaces.Discrete(9),
+            "switches": spaces.MultiBinary(2),
+            "parts": spaces.Dict({"x": spaces.Discrete(3), "y": spaces.Tuple((spaces.Box(-1.0, 1.0, (1,)),))}),
         }
         self.action_space = kinds[actions]
 
@@ -135,6 +209,9 @@ class Walk(gym.Env):
         """Move, drift, and sometimes fall."""
         if isinstance(self.action_space, spaces.Discrete):
             action = np.array(divmod(action, 3))
+        if isinstance(action, dict):
+            assert self.action_space.contains(action), action
+            action = np.array([action["x"], 1.0 + float(action["y"][0][0])])
         offset = 0.0 if isinstance(self.action_space, spaces.Box) else 1.0
         self.place = self.place + 0.1 * (action - offset) + 0.05 * self.np_random.normal(size=2)
         distance = float(np.abs(self.place).sum())
@@ -235,8 +312,8 @@ class Pictures(Counting):
 def register() -> None:
     """All envs of this module, under ids that end in -v0."""
     limits = {"Walk": 60, "Counting": 50, "Faulty": 50, "Pictures": 50}
-    kinds = (Identity, MultiIdentity, BoxIdentity, DictIdentity, MaskedIdentity, Walk, Counting, ShortOrLong, Faulty)
-    for kind in (*kinds, Pictures):
+    identities = (Identity, MultiIdentity, BoxIdentity, DictIdentity, MaskedIdentity, SwitchIdentity, NestedIdentity)
+    for kind in (*identities, TupleIdentity, PartsIdentity, Walk, Counting, ShortOrLong, Faulty, Pictures):
         name = kind.__name__
         limit = limits.get(name, 500 if kind is ShortOrLong else Identity.LENGTH)
         gym.register(f"{name}-v0", f"{__name__}:{name}", max_episode_steps=limit)

@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+import small_envs
 from counter_env import (
     CounterEnv,
     DictCounterEnv,
@@ -24,6 +25,7 @@ from counter_env import (
 )
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from gymnast.envs import actions as actions_module
 from gymnast.envs import snapshots
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.native import NativeVector
@@ -572,3 +574,40 @@ def test_same_step_without_final_observation_is_an_error() -> None:
     envs.step(np.zeros((3, 1), np.float32), row)
     with pytest.raises(EnvError, match="no final_obs for row 0"):
         envs.step(np.zeros((3, 1), np.float32), row)
+
+
+# --- actions and observations with parts ----------------------------------------------------------------------------
+
+
+def test_parts_of_actions_and_observations_pass_through_every_adapter(build: Build) -> None:
+    """Dict actions reach the env whole, nested observations come back flat, equal to a plain loop's."""
+    envs, single = build(small_envs.PartsIdentity, 3), [small_envs.PartsIdentity() for _ in range(3)]
+    row = started(envs, [4, 5, 6])
+    first = [env.reset(seed=seed)[0] for env, seed in zip(single, (4, 5, 6))]
+    rng = np.random.default_rng(1)
+    for _ in range(25):
+        for i, obs in enumerate(first):
+            assert {key: row.obs[key][i].tolist() for key in row.obs} == {
+                k: np.asarray(v).tolist() for k, v in obs.items()
+            }
+        actions = actions_module.random_actions(envs.action_space, 3, rng)
+        envs.step(actions, row)
+        for i, (env, action) in enumerate(zip(single, actions_module.converter(envs.action_space)(actions))):
+            obs, reward, terminated, _, _ = env.step(action)
+            assert row.reward[i] == np.float32(reward) and row.terminated[i] == terminated
+            first[i] = env.reset()[0] if terminated else obs
+
+
+@pytest.mark.parametrize("kind", ["NestedIdentity", "TupleIdentity"])
+def test_nested_observations_are_flat(build: Build, kind: str) -> None:
+    """Dotted names, counted from zero, in final observations too."""
+    envs = build(getattr(small_envs, kind), 2)
+    row = started(envs, [1, 2])
+    names = {"NestedIdentity": {"inner.half", "sides.0", "sides.1"}, "TupleIdentity": {"0", "1"}}[kind]
+    assert set(row.obs) == set(envs.observation_space.spaces) == names
+    half = row.obs["inner.half" if kind == "NestedIdentity" else "0"]
+    assert set(half.tolist()) <= {0, 1}
+    for _ in range(10):
+        ended = envs.step(np.array([0, 1]), row)
+    assert len(ended) == 2
+    assert set(ended[0].final_obs) == names

@@ -14,7 +14,16 @@ from gymnast.algorithms import make_algorithm
 from gymnast.algorithms.base import Outputs
 from gymnast.config.algorithms import PPOConfig
 from gymnast.errors import EnvError
-from gymnast.policies.distributions import IMPOSSIBLE, Categorical, Gaussian, MultiCategorical, distribution_for
+from gymnast.policies.distributions import (
+    IMPOSSIBLE,
+    Bernoulli,
+    Categorical,
+    Composite,
+    Gaussian,
+    MultiCategorical,
+    SquashedGaussian,
+    distribution_for,
+)
 from gymnast.rollout.buffer import Batch
 
 
@@ -39,8 +48,14 @@ def test_each_space_has_its_distribution():
     assert distribution_for(spaces.MultiDiscrete([2, 3])).action_shape == (2,)
     gaussian = distribution_for(spaces.Box(-1, 1, (2, 3)))
     assert gaussian.action_shape == (2, 3) and gaussian.n_params == 12 and gaussian.n_outputs == 6
+    assert distribution_for(spaces.Box(-1, 1, (2, 3)), state_dependent_std=True).n_outputs == 12
+    assert distribution_for(spaces.MultiBinary((2, 2))).action_shape == (2, 2)
+    parts = distribution_for(spaces.Tuple((spaces.Box(-1, 1, (2,)), spaces.Dict(a=spaces.Discrete(3)))))
+    assert parts.action_shape == (3,) and (parts.n_outputs, parts.n_params) == (5, 7)
     with pytest.raises(EnvError, match="not supported"):
         distribution_for(spaces.Text(3))
+    with pytest.raises(EnvError, match="finite action bounds"):
+        distribution_for(spaces.Box(-1, np.inf, (1,)), squash=True)
 
 
 def test_probabilities_of_all_actions_sum_to_one():
@@ -146,13 +161,76 @@ def test_gaussian_samples_have_the_given_mean_and_spread():
     assert abs(np.corrcoef(actions.numpy().T)[0, 1]) < 0.02
 
 
-@pytest.mark.parametrize("distribution", [Categorical(3), MultiCategorical([2, 3]), Gaussian((2,))])
+PARTS = Composite([Gaussian((2,)), Categorical(3), Bernoulli((2,)), Gaussian((1,), state_dependent=True)])
+
+
+@pytest.mark.parametrize(
+    "distribution", [Categorical(3), MultiCategorical([2, 3]), Gaussian((2,)), Bernoulli((2,)), PARTS]
+)
 def test_noise_for_many_steps_is_drawn_at_once_and_repeatable(distribution):
     noise = distribution.noise((4, 6), generator(7))
     assert noise.shape[:2] == (4, 6) and torch.isfinite(noise).all()
     assert torch.equal(noise, distribution.noise((4, 6), generator(7)))
     assert not torch.equal(noise, distribution.noise((4, 6), generator(8)))
     assert len(torch.unique(noise)) == noise.numel()
+
+
+def test_switches_are_on_as_often_as_they_should():
+    n = 40_000
+    distribution = Bernoulli((2,))
+    params = torch.tensor([[1.0, -0.4]])
+    on = distribution.sample(params.expand(n, -1), distribution.noise((n,), generator(6))).double()
+    p = torch.sigmoid(params[0].double())
+    error = (p * (1 - p) / n).sqrt()
+    assert ((on.mean(0) - p).abs() < 4 * error).all()
+    assert abs(np.corrcoef(on.numpy().T)[0, 1]) < 0.02
+    every = torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]])
+    log_prob, entropy, _ = distribution.evaluate(params.expand(4, -1), every)
+    assert float(log_prob.double().exp().sum()) == pytest.approx(1.0, abs=1e-6)
+    assert float(-(log_prob.exp() * log_prob).sum()) == pytest.approx(float(entropy[0]), abs=1e-5)
+
+
+def test_squashed_samples_fill_the_bounds_and_their_density_integrates_to_one():
+    n = 40_000
+    space = spaces.Box(np.float32([-3.0]), np.float32([1.0]))
+    distribution = SquashedGaussian(space)
+    params = torch.tensor([[0.3, math.log(0.9)]])
+    actions = distribution.sample(params.expand(n, -1), distribution.noise((n,), generator(8)))
+    assert float(actions.min()) > -3.0 and float(actions.max()) < 1.0
+    grid = torch.linspace(-3, 1, 20_001)[1:-1, None]
+    density = distribution.evaluate(params.expand(len(grid), -1), grid)[0].double().exp()
+    assert float(density.sum() * (grid[1] - grid[0]).double()) == pytest.approx(1.0, abs=1e-3)
+    below = (actions[:, 0].sort().values[:, None] > grid[::500, 0]).double().mean(0)
+    integral = 1 - torch.cumsum(density, 0)[::500] * float(grid[1] - grid[0])
+    assert float((below - integral).abs().max()) < 1.95 / math.sqrt(n) + 1e-3
+    # Minus the mean log-density is the entropy.
+    log_prob, entropy, _ = distribution.evaluate(params.expand(n, -1), actions)
+    assert float(-log_prob.mean()) == pytest.approx(float(entropy[0]), abs=4 * float(log_prob.std()) / math.sqrt(n))
+
+
+def test_a_spread_from_the_network_is_held_in_range():
+    distribution = Gaussian((1,), state_dependent=True)
+    params = torch.tensor([[0.0, 50.0], [0.0, 0.5], [0.0, -50.0]])
+    _, _, saved = distribution.evaluate(params, torch.ones(3, 1))
+    gradient = distribution.backward(saved, torch.ones(3), 1.0)
+    assert torch.isfinite(gradient).all()
+    assert gradient[:, 1].tolist()[::2] == [0.0, 0.0] and gradient[1, 1] != 0
+
+
+def test_parts_are_independent_and_keep_their_own_actions():
+    params = torch.randn(50, PARTS.n_params, generator=generator())
+    action = PARTS.sample(params, PARTS.noise((50,), generator(1)))
+    assert action.shape == (50, 6) and action.dtype == torch.float32
+    point, choice, switches, last = PARTS.actions(action)
+    assert (point.shape, choice.dtype, switches.shape, last.shape) == ((50, 2), torch.int64, (50, 2), (50, 1))
+    assert set(choice.tolist()) == {0, 1, 2} and set(switches.flatten().tolist()) == {0, 1}
+    log_prob, entropy, _ = PARTS.evaluate(params, action)
+    # Outputs of all parts come first, the free log std of the first part last.
+    first = torch.cat((params[:, :2], params[:, -2:]), -1)
+    pieces = (first, params[:, 2:5], params[:, 5:7], params[:, 7:9])
+    singles = [part.evaluate(p, a) for part, p, a in zip(PARTS.parts, pieces, (point, choice, switches, last))]
+    torch.testing.assert_close(log_prob, sum(single[0] for single in singles))
+    torch.testing.assert_close(entropy, sum(single[1] for single in singles))
 
 
 def test_without_noise_the_most_likely_action_is_taken():

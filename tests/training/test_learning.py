@@ -23,6 +23,9 @@ ENVS = {
     "BoxIdentity-v0": 0.97,
     "DictIdentity-v0": 0.99,
     "MaskedIdentity-v0": 0.99,
+    "SwitchIdentity-v0": 0.99,
+    "NestedIdentity-v0": 0.99,
+    "TupleIdentity-v0": 0.99,
 }
 
 pytestmark = pytest.mark.learning
@@ -32,18 +35,39 @@ pytestmark = pytest.mark.learning
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_names_the_state(algorithm: str, env_id: str, tmp_path: Path) -> None:
     """Nearly full marks in fresh episodes, from nothing."""
+    _learns(algorithm, {"id": env_id}, ENVS[env_id], tmp_path)
+
+
+def _learns(
+    algorithm: str, env: dict[str, Any], share: float, folder: Path, *, budget: int = BUDGET, **policy: Any
+) -> None:
+    """`share` of the best return in fresh episodes."""
     resolved = small(
         algorithm,
-        {"id": env_id, "n_envs": 8},
-        env_steps=BUDGET,
+        {"n_envs": 8, **env},
+        env_steps=budget,
         algo=ALGORITHMS[algorithm],
-        policy={"hidden": [32], "log_std_init": -0.5},
-        eval={"every": BUDGET, "episodes": 40},
+        policy={"hidden": [32], "log_std_init": -0.5, **policy},
+        eval={"every": budget, "episodes": 40},
     )
-    result = run(resolved, tmp_path)
+    result = run(resolved, folder)
     assert result.evaluation is not None
-    assert result.evaluation.mean >= ENVS[env_id] * Identity.LENGTH, result.evaluation.sentence()
-    assert result.env_steps < 1.1 * BUDGET
+    assert result.evaluation.mean >= share * Identity.LENGTH, result.evaluation.sentence()
+    assert result.env_steps < 1.1 * budget
+
+
+@pytest.mark.parametrize("kind", ["squash_actions", "state_dependent_std", "squash_actions state_dependent_std"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_names_a_point(algorithm: str, kind: str, tmp_path: Path) -> None:
+    """Every kind of Gaussian finds the place it is shown."""
+    _learns(algorithm, {"id": "BoxIdentity-v0"}, 0.97, tmp_path, **dict.fromkeys(kind.split(), True))
+
+
+@pytest.mark.parametrize("kind", ["dict", "tuple"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_names_all_parts(algorithm: str, kind: str, tmp_path: Path) -> None:
+    """A choice, a point and switches in one action."""
+    _learns(algorithm, {"id": "PartsIdentity-v0", "kwargs": {"kind": kind}}, 0.93, tmp_path, budget=12_000)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

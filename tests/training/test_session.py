@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 from gymnast.config.load import Resolved
 from gymnast.config.schema import PolicyConfig, RunConfig
+from gymnast.envs.actions import random_actions
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.errors import ConfigError, UsageError
 from gymnast.metrics.sinks.jsonl import read_rows
@@ -21,7 +22,6 @@ from gymnast.training.session import (
     load_policy,
     measure_n_steps,
     policy_tensors,
-    random_actions,
     warm_up_normaliser,
 )
 
@@ -161,7 +161,7 @@ def test_random_actions_respect_masks(space, mask):
     random = np.random.default_rng(0)
     row = envs.new_row()
     envs.reset([0, 1, 2], row)
-    drawn = np.concatenate([random_actions(envs, random, row.mask) for _ in range(200)])
+    drawn = np.concatenate([random_actions(envs.action_space, envs.n_envs, random, row.mask) for _ in range(200)])
     assert set(drawn.reshape(600, -1)[:, -1].tolist()) == {1, 2}
 
 
@@ -174,7 +174,7 @@ def test_random_actions_fill_their_space():
         spaces.Box(-np.inf, 1, (1,)),
     ):
         envs = InProcessVector(lambda space=space: RewardEvery(10, space), 4)
-        drawn = np.stack([random_actions(envs, random) for _ in range(300)])
+        drawn = np.stack([random_actions(envs.action_space, envs.n_envs, random) for _ in range(300)])
         assert drawn.shape == (300, 4, *space.shape) and np.isfinite(drawn).all()
         assert all(space.contains(space.dtype.type(action)) for action in drawn[0])
     assert drawn.min() < -900  # an open side is cut somewhere

@@ -75,6 +75,10 @@ class PolicyConfig(Model):
     """Orthogonal: √2 hidden, 0.01 policy head, 1 value head, zero bias."""
     log_std_init: float = 0.0
     """Initial log standard deviation of Gaussian actions."""
+    state_dependent_std: bool = False
+    """The log standard deviation is an output of the actor instead of a parameter of its own."""
+    squash_actions: bool = False
+    """Box actions are tanh of a Gaussian, stretched to the bounds, instead of a Gaussian clipped to them."""
     normalize_obs: bool = False
     """Running mean and variance as buffers of the policy: saved with it, frozen in evaluation."""
     obs_clip: PositiveFloat = 10.0

@@ -8,9 +8,9 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 
 from gymnast.envs import snapshots
+from gymnast.envs.actions import converter, is_composite, plain
 from gymnast.envs.spaces import canonical, encoder, n_masked_actions, put
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
 from gymnast.errors import EnvError, GymnastError
@@ -40,7 +40,8 @@ class InProcessVector(VectorEnv):
         # Actions of the current episode and the generator before its reset, kept only for envs restored by replay.
         self._episodes: list[dict[str, Any]] | None = [{} for _ in self.envs] if self.exact_resume == "replay" else None
         self._latest_obs: list[Any] = [None] * n_envs
-        self._to_env_actions = _action_converter(self.action_space)
+        self._to_env_actions = converter(self.action_space)
+        self._keeps_rows = is_composite(self.action_space)
         self.has_action_mask = action_mask and self._gives_mask()
 
     def _gives_mask(self) -> bool:
@@ -122,8 +123,8 @@ class InProcessVector(VectorEnv):
             row.terminated[i] = terminated
             row.truncated[i] = truncated
             if self._episodes is not None:
-                action = converted[i]
-                self._episodes[i]["actions"].append(action.tolist() if isinstance(action, np.ndarray) else action)
+                action = actions[i] if self._keeps_rows else converted[i]
+                self._episodes[i]["actions"].append(plain(action))
             if terminated or truncated:
                 final_obs = own_copy(self._encode(obs) if self._encode else obs)
                 infos = {key: value for key, value in info.items() if key not in NO_INFO_KEPT}
@@ -203,17 +204,3 @@ def own_copy(obs: Any) -> Any:
     if isinstance(obs, dict):
         return {key: own_copy(value) for key, value in obs.items()}
     return obs.copy() if isinstance(obs, np.ndarray) else obs
-
-
-def _action_converter(space: spaces.Space[Any]) -> Callable[[np.ndarray], Any]:
-    """Batched actions as the env wants them: Python ints for Discrete (cheapest), own array rows otherwise.
-
-    The rows are copies because an env may keep its last action while the caller reuses the array.
-    """
-    if isinstance(space, spaces.Discrete):
-        start = int(space.start)
-        return (lambda a: (a + start).tolist()) if start else (lambda a: a.tolist())
-    if isinstance(space, spaces.MultiDiscrete):
-        starts = np.asarray(space.start)
-        return lambda a: (a + starts).astype(space.dtype, copy=False)
-    return lambda a: np.array(a, space.dtype)

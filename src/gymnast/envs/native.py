@@ -10,8 +10,9 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
+from gymnast.envs.actions import executed, is_composite
 from gymnast.envs.inprocess import NO_INFO_KEPT, own_copy
-from gymnast.envs.spaces import Observation, canonical, copy_rows, encoder, n_masked_actions
+from gymnast.envs.spaces import Observation, at, canonical, copy_rows, encoder, leaves, n_masked_actions
 from gymnast.envs.spaces import row as one_row
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
 from gymnast.errors import EnvError
@@ -150,9 +151,10 @@ class NativeVector(VectorEnv):
 
 def _batch_encoder(space: spaces.Space[Any]) -> Callable[[Any], Observation]:
     """A function from the env's batch of raw observations to the canonical arrays."""
-    if isinstance(space, spaces.Dict):
-        inner = {key: _batch_encoder(part) for key, part in space.spaces.items()}
-        return lambda obs: {key: encode(obs[key]) for key, encode in inner.items()}  # type: ignore[misc]
+    parts = leaves(space)
+    if parts[0][1]:
+        inner = [(name, path, _batch_encoder(leaf)) for name, path, leaf in parts]
+        return lambda obs: {name: encode(at(obs, path)) for name, path, encode in inner}  # type: ignore[misc]
     if isinstance(space, spaces.Tuple):
         starts = np.array([int(part.start) for part in space.spaces])  # type: ignore[attr-defined]
         return lambda obs: np.stack(obs, axis=-1) - starts
@@ -162,8 +164,10 @@ def _batch_encoder(space: spaces.Space[Any]) -> Callable[[Any], Observation]:
     return lambda obs: obs
 
 
-def _action_converter(space: spaces.Space[Any]) -> Callable[[np.ndarray], np.ndarray]:
+def _action_converter(space: spaces.Space[Any]) -> Callable[[np.ndarray], Any]:
     """Batched actions as the env wants them, in memory of their own and of the space's type."""
+    if is_composite(space):
+        return lambda a: executed(a, space)
     if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
         start = np.asarray(space.start)
         return lambda a: (a + start).astype(space.dtype, copy=False)

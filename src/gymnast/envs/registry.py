@@ -17,7 +17,9 @@ from gymnasium.error import Error as GymnasiumError
 
 from gymnast.config.files import known_env_ids
 from gymnast.config.schema import EnvConfig, WrapperConfig
+from gymnast.envs.actions import parts
 from gymnast.envs.inprocess import InProcessVector
+from gymnast.envs.spaces import leaves
 from gymnast.envs.vector import VectorEnv
 from gymnast.envs.wrappers import TIME_LIMIT, check_names, wrap
 from gymnast.envs.wrappers.vector import ActionClip
@@ -180,8 +182,8 @@ def generic_defaults(env_id: str, algorithm: str, section: dict[str, Any] | None
         observation, action, spec = env.observation_space, env.action_space, env.spec
     finally:
         env.close()
-    continuous = isinstance(action, spaces.Box)
-    vector = isinstance(observation, spaces.Box) and observation.dtype != "uint8"
+    continuous = any(isinstance(part, spaces.Box) for part in parts(action))
+    vector = any(isinstance(leaf, spaces.Box) and leaf.dtype.kind == "f" for _, _, leaf in leaves(observation))
     threshold = spec.reward_threshold if spec else None
     settings: dict[str, Any] = {
         "env": {"id": env_id, "n_envs": 8},

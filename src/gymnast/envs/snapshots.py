@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
+from gymnast.envs.actions import converter, is_composite
 from gymnast.errors import CheckpointError
 
 # Fields that, with the random generator, are the whole state of an env of that class.
@@ -95,11 +96,9 @@ def replay(env: gym.Env, state: dict[str, Any]) -> tuple[Any, bool]:
     if state["generator_at_reset"] is not None:  # a later episode, reset without a seed
         load_generator(env, state["generator_at_reset"])
         obs, _ = env.reset()
-    is_box = isinstance(env.action_space, spaces.Box)
     ended = False
     for action in state["actions"]:
-        as_array = is_box or isinstance(action, list)
-        obs, _, terminated, truncated, _ = env.step(np.asarray(action, env.action_space.dtype) if as_array else action)
+        obs, _, terminated, truncated, _ = env.step(_recorded(action, env.action_space))
         if ended := bool(terminated or truncated):  # the saved episode was still running
             obs, _ = env.reset()
             break
@@ -107,10 +106,21 @@ def replay(env: gym.Env, state: dict[str, Any]) -> tuple[Any, bool]:
     return obs, not ended and fingerprint(obs) == state["fingerprint"]
 
 
+def _recorded(action: Any, space: spaces.Space) -> Any:
+    """A recorded action as the env takes it: parts of Dict and Tuple actions are kept as the policy's row of floats."""
+    if is_composite(space):
+        return converter(space)(np.asarray([action], np.float32))[0]
+    if isinstance(space, spaces.Box) or isinstance(action, list):
+        return np.asarray(action, space.dtype)
+    return action
+
+
 def fingerprint(obs: Any) -> int:
     """Checksum of an observation, to notice an env that does not repeat itself."""
     if isinstance(obs, dict):
         return zlib.crc32(repr([(key, fingerprint(obs[key])) for key in sorted(obs)]).encode())
+    if isinstance(obs, tuple):
+        return zlib.crc32(repr([fingerprint(part) for part in obs]).encode())
     return zlib.crc32(np.ascontiguousarray(obs).tobytes())
 
 

@@ -1,6 +1,7 @@
 """How spaces become arrays: the layouts the rollout stores and the actions it sends back.
 
-Observations are one array, or a dict of arrays for Dict spaces. A Tuple of Discrete spaces becomes one integer array.
+Observations are one array, or a flat dict of arrays for Dict and Tuple spaces: nested parts get dotted names
+(`robot.camera`, `0`). A Tuple of Discrete spaces becomes one integer array.
 """
 
 from __future__ import annotations
@@ -14,19 +15,38 @@ from gymnasium import spaces
 from gymnast.errors import EnvError
 
 Observation = np.ndarray | dict[str, np.ndarray]
+Path_ = tuple[Any, ...]
+
+
+def leaves(space: spaces.Space) -> list[tuple[str, Path_, spaces.Space]]:
+    """The simple spaces inside nested Dicts and Tuples: dotted name, where it lies in an observation, and the space."""
+    if not _is_nested(space):
+        return [("", (), space)]
+    inner = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)  # type: ignore[attr-defined]
+    found = []
+    for key, part in inner:
+        for name, path, leaf in leaves(part):
+            found.append((f"{key}.{name}" if name else str(key), (key, *path), leaf))
+    return found
+
+
+def _is_nested(space: spaces.Space) -> bool:
+    """Whether observations have named parts. A Tuple of Discrete (Blackjack's) is one array of whole numbers instead."""
+    if isinstance(space, spaces.Tuple):
+        return not all(isinstance(part, spaces.Discrete) for part in space.spaces)
+    return isinstance(space, spaces.Dict)
 
 
 def canonical(space: spaces.Space) -> spaces.Space:
     """The space as the contract delivers it: Box, Discrete, MultiDiscrete, MultiBinary, or a flat Dict of those."""
-    if isinstance(space, spaces.Dict):
-        return spaces.Dict({key: canonical(part) for key, part in space.spaces.items()})
+    if _is_nested(space):
+        parts = leaves(space)
+        names = [name for name, _, _ in parts]
+        if len(set(names)) < len(names):
+            raise EnvError(f"Two parts of the observation space {space} have the same dotted name: rename one of them.")
+        return spaces.Dict({name: canonical(leaf) for name, _, leaf in parts})
     if isinstance(space, spaces.Tuple):
-        parts = space.spaces
-        if all(isinstance(part, spaces.Discrete) for part in parts):
-            return spaces.MultiDiscrete([int(part.n) for part in parts])  # type: ignore[attr-defined]
-        raise EnvError(
-            f"Tuple observations of {[type(part).__name__ for part in parts]} are not supported, only of Discrete."
-        )
+        return spaces.MultiDiscrete([int(part.n) for part in space.spaces])  # type: ignore[attr-defined]
     if isinstance(space, spaces.Discrete):
         return spaces.Discrete(int(space.n))
     if isinstance(space, spaces.MultiDiscrete):
@@ -40,11 +60,11 @@ def canonical(space: spaces.Space) -> spaces.Space:
 
 def encoder(space: spaces.Space) -> Callable[[Any], Any] | None:
     """A function from the env's raw observation to the canonical one, or None when they are the same."""
-    if isinstance(space, spaces.Dict):
-        inner = {key: encoder(part) for key, part in space.spaces.items()}
-        if any(inner.values()):
-            return lambda obs: {key: f(obs[key]) if f else obs[key] for key, f in inner.items()}
-        return None
+    if _is_nested(space):
+        parts = [(name, path, encoder(leaf)) for name, path, leaf in leaves(space)]
+        if isinstance(space, spaces.Dict) and all(len(path) == 1 and not f for _, path, f in parts):
+            return None
+        return lambda obs: {name: f(at(obs, path)) if f else at(obs, path) for name, path, f in parts}
     if isinstance(space, spaces.Tuple):
         starts = [int(part.start) for part in space.spaces]  # type: ignore[attr-defined]
         if any(starts):
@@ -54,6 +74,13 @@ def encoder(space: spaces.Space) -> Callable[[Any], Any] | None:
         start = np.array(space.start)
         return lambda obs: obs - start
     return None
+
+
+def at(obs: Any, path: Path_) -> Any:
+    """The part of a nested observation that lies at `path`."""
+    for key in path:
+        obs = obs[key]
+    return obs
 
 
 def allocate(space: spaces.Space, leading: tuple[int, ...]) -> Observation:

@@ -22,12 +22,12 @@ from typing import Any
 import cloudpickle
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 
+from gymnast.envs.actions import layout as layout_of
 from gymnast.envs.inprocess import IDLE, InProcessVector
 from gymnast.envs.spaces import allocate, n_masked_actions, row
 from gymnast.envs.vector import EndedEpisode, StepRow
-from gymnast.errors import EnvError, GymnastError
+from gymnast.errors import GymnastError
 
 # Columns of `SharedRows.control`, one line per worker.
 REQUEST, ENDED, AT = range(3)
@@ -44,8 +44,7 @@ class SharedRows:
 
     def __init__(self, description: dict[str, Any], n_envs: int, n_workers: int, name: str | None = None) -> None:
         obs_space, action_space = description["observation_space"], description["action_space"]
-        if not isinstance(action_space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box)):
-            raise EnvError(f"Action space {action_space} is not supported: expected Discrete, MultiDiscrete or Box.")
+        action_shape, action_dtype = layout_of(action_space)
         one = allocate(obs_space, (0,))
         one_obs = one if isinstance(one, dict) else {"": one}
         layout: list[tuple[str, tuple[int, ...], Any]] = [  # name, shape of one env's entry, dtype
@@ -54,7 +53,7 @@ class SharedRows:
             ("terminated", (), np.bool_),
             ("truncated", (), np.bool_),
             ("mask", (n_masked_actions(action_space) or 0,), np.bool_),
-            ("actions", action_space.shape or (), action_space.dtype),
+            ("actions", action_shape, action_dtype),
         ]
         layout = [(key, (n_envs, *shape), dtype) for key, shape, dtype in layout]
         layout.append(("control", (n_workers, 3), np.int32))

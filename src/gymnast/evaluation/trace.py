@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from gymnasium import spaces
 
 from gymnast.config.schedule import Clock, value_at
 from gymnast.config.schema import RunConfig
+from gymnast.envs.actions import executed, plain
 from gymnast.envs.registry import make_envs
 from gymnast.envs.spaces import row, stack
 from gymnast.envs.vector import VectorEnv
@@ -127,7 +127,7 @@ def _record(
                 probabilities.append(torch.softmax(params[0], -1).numpy())
             chosen = action.numpy()
             trace.actions.append(chosen[0].tolist())
-            trace.executed.append(executed(chosen[0], envs.action_space).tolist())
+            trace.executed.append(plain(executed(chosen[0], envs.action_space)))
             ended = envs.step(chosen, step)
             trace.rewards.append(float(step.reward[0]))
             if ended:
@@ -143,13 +143,6 @@ def _record(
     trace.probabilities = probabilities or None
     _targets(trace, config, policy.has_critic)
     return trace
-
-
-def executed(action: np.ndarray, space: spaces.Space) -> np.ndarray:
-    """What the env is given for a policy's action: clipped to the bounds, counted from the space's start."""
-    if isinstance(space, spaces.Box):
-        return np.clip(action, space.low, space.high)
-    return np.asarray(action + getattr(space, "start", 0))
 
 
 def _copy(obs: Any) -> Any:

@@ -31,7 +31,9 @@ class ActorCritic(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.distribution: Distribution = distribution_for(action_space)
+        self.distribution: Distribution = distribution_for(
+            action_space, squash=config.squash_actions, state_dependent_std=config.state_dependent_std
+        )
         self.encoder = Encoder(observation_space, normalize=config.normalize_obs, clip=config.obs_clip)
         self.shared = config.shared_trunk and critic
         self.has_critic = critic
@@ -49,6 +51,8 @@ class ActorCritic(nn.Module):
             critic_hidden = config.hidden if config.critic_hidden is None else config.critic_hidden
             self.critic = DenseChain([n_in, *critic_hidden, 1], config.activation, **first) if critic else None
         self._initialise(config.init, generator or torch.Generator().manual_seed(0))
+        with torch.no_grad():
+            self.actor.layers[-1].bias[self.distribution.log_std_outputs] = config.log_std_init  # type: ignore[index,operator]
         free = self.distribution.n_params - n_out
         self.log_std = nn.Parameter(torch.full((free,), config.log_std_init)) if free else None
         self.by_hand = all(chain.by_hand for chain in (self.trunk, self.actor, self.critic) if chain is not None)

@@ -18,6 +18,7 @@ from gymnast.algorithms.optimizer import Optimizer, make_optimizer
 from gymnast.config.plan import Plan, make_plan
 from gymnast.config.schedule import Clock, Constant, Cosine, Exponential, Linear, Piecewise, segments, value_at
 from gymnast.config.schema import RunConfig
+from gymnast.envs.actions import random_actions
 from gymnast.envs.registry import make_envs, time_limit_of
 from gymnast.envs.vector import VectorEnv
 from gymnast.errors import ConfigError, NonFiniteError, UsageError
@@ -228,7 +229,7 @@ def warm_up_normaliser(session: Session, steps: int = 128) -> None:
     rows = min(steps, rollout.n_steps)
     mask = rollout.first_row.mask
     for t in range(rows):
-        envs.step(random_actions(envs, random, mask), rollout.rows[t])
+        envs.step(random_actions(envs.action_space, envs.n_envs, random, mask), rollout.rows[t])
         mask = rollout.rows[t].mask
     samples = session.policy.encoder.flat(rollout.flat_obs(rows))
     if not torch.isfinite(samples).all():
@@ -240,25 +241,6 @@ def warm_up_normaliser(session: Session, steps: int = 128) -> None:
     norm.update(samples.to(session.device))
 
 
-def random_actions(envs: VectorEnv, random: np.random.Generator, mask: np.ndarray | None = None) -> np.ndarray:
-    """Uniform actions for every slot, drawn from a generator of ours; only possible ones where there is a mask."""
-    from gymnasium import spaces
-
-    space, n = envs.action_space, envs.n_envs
-    if mask is not None:
-        sizes = [int(space.n)] if isinstance(space, spaces.Discrete) else [int(k) for k in space.nvec]  # type: ignore[attr-defined]
-        scores = np.split(np.where(mask, random.random(mask.shape), -1.0), np.cumsum(sizes)[:-1], axis=-1)
-        choices = np.stack([part.argmax(-1) for part in scores], -1)
-        return choices[:, 0] if isinstance(space, spaces.Discrete) else choices
-    if isinstance(space, spaces.Discrete):
-        return random.integers(0, int(space.n), n)
-    if isinstance(space, spaces.MultiDiscrete):
-        return random.integers(0, np.asarray(space.nvec), (n, len(space.nvec)))
-    assert isinstance(space, spaces.Box)
-    low, high = np.maximum(space.low, -1e3), np.minimum(space.high, 1e3)
-    return random.uniform(low, high, (n, *space.shape)).astype(np.float32)
-
-
 def measure_n_steps(envs: VectorEnv, seed: int, steps: int = 500) -> int:
     """`n_steps: auto`: four times the mean number of steps between rewards that differ from the usual one (CFG-5)."""
     random = np.random.default_rng(seeding.sequence(seed, "warmup"))
@@ -266,7 +248,7 @@ def measure_n_steps(envs: VectorEnv, seed: int, steps: int = 500) -> int:
     envs.reset(seeding.env_seeds(seed, "warmup", envs.n_envs), row)
     rewards = np.zeros((steps, envs.n_envs), np.float32)
     for t in range(steps):
-        envs.step(random_actions(envs, random, row.mask), row)
+        envs.step(random_actions(envs.action_space, envs.n_envs, random, row.mask), row)
         rewards[t] = row.reward
     values, counts = np.unique(rewards, return_counts=True)
     usual = values[counts.argmax()]

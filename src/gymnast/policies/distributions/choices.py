@@ -1,48 +1,13 @@
-"""Action distributions as functions of a parameter tensor [B, P], with the derivatives that training needs.
-
-Noise for a whole rollout is drawn at once and handed in step by step, so acting costs one addition and one argmax.
-`evaluate` returns log-probabilities and entropies with what `backward` needs to turn their gradients into the parameters'.
-Masks are already in the parameters: an impossible action has a logit of `IMPOSSIBLE`.
-"""
+"""Choices: one of n, several at once, and switches."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
 import torch
-from gymnasium import spaces
+import torch.nn.functional as F
 from torch import Tensor
-
-from gymnast.errors import EnvError
-
-IMPOSSIBLE = -1e9  # finite, so that p·log p is 0 and not NaN; exp of it is exactly 0
-_HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-_GAUSSIAN_ENTROPY = 0.5 + _HALF_LOG_TWO_PI
-
-
-class Distribution(Protocol):
-    """What a policy needs of its action distribution."""
-
-    n_params: int
-    n_outputs: int
-    """Outputs of the network; fewer than n_params when the rest are free parameters (log std)."""
-    action_shape: tuple[int, ...]
-    action_dtype: torch.dtype
-    gain: float
-
-    def noise(self, leading: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        """Noise [*leading, …] that `sample` turns into actions."""
-
-    def sample(self, params: Tensor, noise: Tensor | None) -> Tensor:
-        """Actions [B, …]; the most likely ones without noise."""
-
-    def evaluate(self, params: Tensor, action: Tensor) -> tuple[Tensor, Tensor, Any]:
-        """Log-probability [B], entropy [B], and what `backward` needs."""
-
-    def backward(self, saved: Any, d_log_prob: Tensor, d_entropy: Tensor | float) -> Tensor:
-        """Gradient [B, P] of the parameters."""
 
 
 class Categorical:
@@ -51,7 +16,8 @@ class Categorical:
     gain = 0.01
 
     def __init__(self, n_actions: int) -> None:
-        self.n_params = self.n_outputs = n_actions
+        self.n_params = self.n_outputs = self.n_noise = n_actions
+        self.log_std_outputs: list[int] = []
         self.action_shape: tuple[int, ...] = ()
         self.action_dtype = torch.int64
 
@@ -89,7 +55,8 @@ class MultiCategorical:
     gain = 0.01
 
     def __init__(self, n_actions: list[int]) -> None:
-        self.n_params = self.n_outputs = sum(n_actions)
+        self.n_params = self.n_outputs = self.n_noise = sum(n_actions)
+        self.log_std_outputs: list[int] = []
         self.action_shape: tuple[int, ...] = (len(n_actions),)
         self.action_dtype = torch.int64
         self._sizes = n_actions
@@ -117,52 +84,38 @@ class MultiCategorical:
         return torch.cat([part.backward(s, d_log_prob, d_entropy) for part, s in zip(self._parts, saved)], -1)
 
 
-class Gaussian:
-    """Independent normal per action dimension; parameters are means and log standard deviations side by side."""
+class Bernoulli:
+    """Independent switches; parameters are the logits of `on`."""
 
     gain = 0.01
 
     def __init__(self, shape: tuple[int, ...]) -> None:
-        self.size = int(np.prod(shape))
-        self.n_params, self.n_outputs = 2 * self.size, self.size
+        self.size = math.prod(shape)
+        self.n_params = self.n_outputs = self.n_noise = self.size
+        self.log_std_outputs: list[int] = []
         self.action_shape = shape
-        self.action_dtype = torch.float32
+        self.action_dtype = torch.int64
 
     def noise(self, leading: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        """Standard normal noise."""
-        return torch.randn((*leading, self.size), generator=generator, device=generator.device)
+        """Logistic noise: logit + noise is positive with the switch's probability."""
+        return torch.rand((*leading, self.size), generator=generator, device=generator.device).logit_()
 
     def sample(self, params: Tensor, noise: Tensor | None) -> Tensor:
-        """Mean plus scaled noise; clipping to the action bounds happens at the env, never here."""
-        mean, log_std = params.split(self.size, -1)
-        action = mean if noise is None else torch.addcmul(mean, log_std.exp(), noise)
-        return action.reshape(*action.shape[:-1], *self.action_shape)
+        """On or off, the likelier one without noise."""
+        on = (params if noise is None else params + noise) > 0
+        return on.to(self.action_dtype).reshape(*params.shape[:-1], *self.action_shape)
 
     def evaluate(self, params: Tensor, action: Tensor) -> tuple[Tensor, Tensor, Any]:
-        """Sums over dimensions."""
-        mean, log_std = params.split(self.size, -1)
-        inverse_std = log_std.neg().exp_()
-        z = (action.reshape(mean.shape) - mean).mul_(inverse_std)
-        log_prob = (z * z).mul_(-0.5).sub_(log_std).sum(-1).sub_(_HALF_LOG_TWO_PI * self.size)
-        entropy = log_std.sum(-1).add_(_GAUSSIAN_ENTROPY * self.size)
-        return log_prob, entropy, (z, inverse_std)
+        """Sums over switches: log p = a z − softplus(z), H = softplus(z) − z σ(z)."""
+        on = action.reshape(params.shape).to(params.dtype)
+        p, softplus = params.sigmoid(), F.softplus(params)
+        log_prob = (on * params).sub_(softplus).sum(-1)
+        entropy = softplus.sub_(params * p).sum(-1)
+        return log_prob, entropy, (params, p, on)
 
     def backward(self, saved: Any, d_log_prob: Tensor, d_entropy: Tensor | float) -> Tensor:
-        """d log p/dμ = z/σ, d log p/d log σ = z² − 1, dH/d log σ = 1."""
-        z, inverse_std = saved
-        d_log_prob = d_log_prob.unsqueeze(-1)
-        d_mean = (z * inverse_std).mul_(d_log_prob)
+        """d log p/dz = a − σ and dH/dz = −z σ (1 − σ)."""
+        z, p, on = saved
         d_entropy = d_entropy.unsqueeze(-1) if isinstance(d_entropy, Tensor) and d_entropy.dim() else d_entropy
-        d_log_std = (z * z).sub_(1.0).mul_(d_log_prob).add_(d_entropy)
-        return torch.cat((d_mean, d_log_std), -1)
-
-
-def distribution_for(space: spaces.Space) -> Distribution:
-    """The distribution that fits an action space."""
-    if isinstance(space, spaces.Discrete):
-        return Categorical(int(space.n))
-    if isinstance(space, spaces.MultiDiscrete):
-        return MultiCategorical([int(n) for n in np.ravel(space.nvec)])
-    if isinstance(space, spaces.Box):
-        return Gaussian(tuple(space.shape))
-    raise EnvError(f"Action space {space} is not supported yet: expected Discrete, MultiDiscrete or Box.")
+        d_from_entropy = (p * p).sub_(p).mul_(z).mul_(d_entropy)
+        return (on - p).mul_(d_log_prob.unsqueeze(-1)).add_(d_from_entropy)
