@@ -13,7 +13,9 @@ import pytest
 
 from gymnast.errors import GymnastError, UsageError
 from gymnast.runs import store
-from gymnast.runs.store import Run, Status, is_id, last_run, machine, new_id, process_start, runs_root
+from gymnast.runs.process import machine, process_start
+from gymnast.runs.status import FIELDS, Status
+from gymnast.runs.store import Run, is_id, last_run, new_id, runs_root
 
 CONFIG = {"name": "CartPole-v1:ppo", "env": {"id": "CartPole-v1"}, "algo": {"id": "ppo"}, "train": {"seed": 7}}
 
@@ -331,7 +333,7 @@ def test_a_folder_without_status_is_no_run(tmp_path):
 
 
 def test_every_status_field_has_a_checked_type():
-    assert set(store._FIELDS) == set(Status.__dataclass_fields__)
+    assert set(FIELDS) == set(Status.__dataclass_fields__)
 
 
 def test_listing_imports_stay_light():

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gymnast.errors import CheckpointError
-from gymnast.runs.store import now, process_start
+from gymnast.runs.files import now
+from gymnast.runs.process import process_start
 from gymnast.runs.tree import decode, encode, encode_array
 
 if TYPE_CHECKING:
@@ -263,16 +264,22 @@ def load_latest(run_folder: Path, *, with_state: bool = True) -> tuple[Checkpoin
     raise CheckpointError(f"Run '{run_folder}' has no checkpoint yet.")
 
 
-def _load_tensors(path: Path, manifest: Manifest) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load as from_bytes
-
+def read_verified(path: Path, manifest: Manifest) -> bytes:
+    """The bytes of a checkpoint's tensor file, verified against the manifest."""
     raw = _read(path)
     expected = manifest.files.get(path.name, {})
     if len(raw) != expected.get("size"):
         raise _damaged(path, f"it has {len(raw)} bytes instead of {expected.get('size')}")
     if hashlib.sha256(raw).hexdigest() != expected.get("sha256"):
         raise _damaged(path, "its content does not match its checksum")
+    return raw
+
+
+def _load_tensors(path: Path, manifest: Manifest) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load as from_bytes
+
+    raw = read_verified(path, manifest)
     try:
         return from_bytes(raw)
     except (SafetensorError, ValueError, KeyError) as error:

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gymnast.errors import GymnastError, UsageError, did_you_mean
-from gymnast.runs.store import CRASHED, STATES, Run, flock, is_id
+from gymnast.runs.files import flock
+from gymnast.runs.status import CRASHED, STATES
+from gymnast.runs.store import Run, is_id
 
 FILE = "index.sqlite"
 _VERSION = 1

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import json
 import math
 import os
-import platform
 import re
 import shutil
 import threading
@@ -19,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from gymnast.errors import GymnastError, UsageError
+from gymnast.runs.files import now, write_atomic
+from gymnast.runs.lock import RunLock
+from gymnast.runs.process import this_process
+from gymnast.runs.status import CRASHED, FIELDS, STATES, Status, is_alive
 
-STATES = ("running", "finished", "interrupted", "failed")
-CRASHED = "crashed"
-"""Shown for a `running` run whose process is gone; never written, because a killed process cannot write it."""
 LAST = "@last"
-HEARTBEAT_FRESH = 120.0
-"""Seconds a sign of life from another machine counts: longer than a compilation or an evaluation between two."""
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz"  # without i, l and o, which read like 1 and 0
 _ALPHABET = _LETTERS + "23456789"
@@ -54,165 +51,6 @@ def new_id() -> str:
 def is_id(text: str) -> bool:
     """Whether `text` has the form of a run id; nothing else may become part of a path."""
     return _ID.fullmatch(text) is not None
-
-
-def now() -> str:
-    """The time in UTC, ISO 8601, fine enough to order runs that start together."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
-def write_atomic(path: Path, data: str | bytes, *, sync: bool = False) -> None:
-    """Replace `path` in one step: a reader sees the old or the new content, never half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
-    raw = data.encode() if isinstance(data, str) else data
-    try:
-        with temporary.open("wb") as file:
-            file.write(raw)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-def flock(descriptor: int, *, alone: bool, wait: bool) -> None:
-    """Lock an open file until it is closed; does nothing where the platform has no such locks."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
-    fcntl.flock(descriptor, kind if wait else kind | fcntl.LOCK_NB)
-
-
-# --- which process is it ------------------------------------------------------------------------------------
-
-
-def process_start(pid: int) -> str | None:
-    """When process `pid` began, as text to compare; None when there is no such process (or it is a zombie)."""
-    if Path("/proc/self/stat").exists():
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
-        except OSError:
-            return None
-        fields = stat.rpartition(")")[2].split()  # the name in parentheses may hold spaces
-        return None if fields[0] in "ZXx" else fields[19]
-    import subprocess
-
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        command = ["ps", "-o", "lstart=", "-p", str(pid)]
-        found = subprocess.run(
-            command, capture_output=True, text=True, timeout=5, check=False, env={**os.environ, "LC_ALL": "C"}
-        )
-        return found.stdout.strip() or None
-    return None
-
-
-def process_alive(pid: int, start: str | None) -> bool:
-    """Whether this very process still lives; a pid alone is not enough, the system gives it out again."""
-    return start is not None and process_start(pid) == start
-
-
-@functools.cache
-def machine() -> str:
-    """Names the space in which pids are unique: this boot of this host and, on Linux, this pid namespace."""
-    with contextlib.suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{platform.node()} {boot} {Path('/proc/self/ns/pid').readlink()}"
-    return platform.node()
-
-
-# --- status -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Status:
-    """Where a run stands. Only the process that trains writes it."""
-
-    state: str
-    created: str
-    started: str
-    """When the present attempt began; a resume is a new attempt."""
-    heartbeat: str
-    attempt: int = 1
-    ended: str | None = None
-    stop_reason: str | None = None
-    solved: bool = False
-    pid: int = 0
-    process_start: str | None = None
-    host: str = ""
-    machine: str = ""
-    env_steps: int = 0
-    vec_steps: int = 0
-    best_return: float | None = None
-    last_return: float | None = None
-    wall_seconds: float = 0.0
-
-
-_TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "bool": (bool,), "float": (int, float)}
-_TYPES |= {f"{name} | None": (*types, type(None)) for name, types in _TYPES.items()}
-_FIELDS = {field.name: (_TYPES[str(field.type)], field.default) for field in dataclasses.fields(Status)}
-
-
-def _this_process() -> dict[str, Any]:
-    pid = os.getpid()
-    return {"pid": pid, "process_start": process_start(pid), "host": platform.node(), "machine": machine()}
-
-
-class RunLock:
-    """Held while a process trains in a run; the system releases it when the process ends, however it ends."""
-
-    def __init__(self, run: Run) -> None:
-        path = run.folder / "lock"
-        try:
-            # Not inherited by env workers (they start through exec), so an orphan worker cannot hold it.
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise UsageError(f"Cannot lock run {run.id}: {error.strerror} ('{path}').") from error
-        try:
-            flock(self._descriptor, alone=True, wait=False)
-        except BlockingIOError:
-            holder = os.read(self._descriptor, 4096)
-            os.close(self._descriptor)
-            raise UsageError(_held(run, holder)) from None
-        except OSError as error:  # a network folder without locks
-            os.close(self._descriptor)
-            raise UsageError(
-                f"Cannot lock run {run.id}: {error.strerror} ('{path}'). "
-                "Choose a folder on a local disk with --runs-dir or GYMNAST_HOME."
-            ) from error
-        who = json.dumps({"pid": os.getpid(), "host": platform.node(), "since": now()})
-        with contextlib.suppress(OSError):  # a full disk: locked all the same, only without a name
-            os.truncate(self._descriptor, 0)
-            os.write(self._descriptor, who.encode())
-
-    def release(self) -> None:
-        """Give the run free; harmless when repeated. The file stays: deleting it would race with the next holder."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    def __enter__(self) -> RunLock:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-
-def _held(run: Run, raw: bytes) -> str:
-    try:
-        holder = json.loads(raw)
-        who = f"process {holder['pid']} on {holder['host']} since {holder['since']}"
-        stop = f"kill {holder['pid']}"
-    except (ValueError, KeyError, TypeError):  # taken a moment ago, name not written yet
-        who, stop = "another process", "Ctrl-C there"
-    return f"Run {run.id} is being trained by {who}. Wait for it or stop it ({stop}), then try again."
-
-
-# --- the run ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -277,7 +115,7 @@ class Run:
                 run.set_tags(tags)
             moment = now()
             # Status last: a folder is a run once it has config and status.
-            run._write(Status("running", created=moment, started=moment, heartbeat=moment, **_this_process()))
+            run._write(Status("running", created=moment, started=moment, heartbeat=moment, **this_process()))
             run.point_last()
         except BaseException as error:
             if run is not None:
@@ -320,8 +158,8 @@ class Run:
         """Where the run stands. A damaged status file reads as `failed`: one bad run must not hide the others."""
         try:
             raw = json.loads(self.status_path.read_text())
-            known = {key: value for key, value in raw.items() if key in _FIELDS}
-            if raw["state"] not in STATES or not all(isinstance(known[key], _FIELDS[key][0]) for key in known):
+            known = {key: value for key, value in raw.items() if key in FIELDS}
+            if raw["state"] not in STATES or not all(isinstance(known[key], FIELDS[key][0]) for key in known):
                 raise ValueError("not a status")
             return Status(**known)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -338,7 +176,7 @@ class Run:
         values = dataclasses.asdict(status)
         for key, value in values.items():
             if isinstance(value, float) and not math.isfinite(value):
-                values[key] = _FIELDS[key][1]  # strict JSON has no NaN
+                values[key] = FIELDS[key][1]  # strict JSON has no NaN
         write_atomic(self.status_path, json.dumps(values, indent=1, allow_nan=False) + "\n")
 
     def update(self, **changes: Any) -> Status:
@@ -363,7 +201,7 @@ class Run:
             started=now(),
             ended=None,
             stop_reason=None,
-            **_this_process(),
+            **this_process(),
         )
 
     def finish(self, state: str, stop_reason: str, **changes: Any) -> Status:
@@ -374,16 +212,16 @@ class Run:
 
     def is_alive(self) -> bool:
         """Whether a process trains in this run now."""
-        return _alive(self.status())
+        return is_alive(self.status())
 
     def shown_state(self) -> str:
         """The state for listings: as written, or `crashed` when it says `running` and the process is gone."""
         status = self.status()
-        return CRASHED if status.state == "running" and not _alive(status) else status.state
+        return CRASHED if status.state == "running" and not is_alive(status) else status.state
 
     def lock(self) -> RunLock:
         """Take the run for training; a UsageError names the process that already has it."""
-        return RunLock(self)
+        return RunLock(self.folder)
 
     def tags(self) -> list[str]:
         """The user's tags; in their own file, because others than the training process write them."""
@@ -424,19 +262,6 @@ def last_run(root: Path) -> Run | None:
         return None
     run = Run(Path(root) / name)
     return run if is_id(name) and run.exists() else None
-
-
-def _alive(status: Status) -> bool:
-    if status.state != "running":
-        return False
-    if status.process_start is not None and status.machine == machine():
-        return process_alive(status.pid, status.process_start)
-    # Elsewhere (another host or container) the process cannot be seen; its heartbeat in the shared folder can.
-    try:
-        age = (datetime.now(UTC) - datetime.fromisoformat(status.heartbeat)).total_seconds()
-    except (ValueError, TypeError):
-        return False
-    return age < HEARTBEAT_FRESH
 
 
 def _make_root(root: Path, made: list[Path]) -> None:

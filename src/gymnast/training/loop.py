@@ -17,25 +17,24 @@ from typing import Any
 
 from gymnast.config.load import Resolved
 from gymnast.errors import UsageError
-from gymnast.evaluation.evaluate import Evaluation, success_of
+from gymnast.evaluation.evaluate import Evaluation
 from gymnast.metrics.catalogue import Catalogue, load_catalogue
 from gymnast.metrics.history import History
 from gymnast.metrics.sinks.jsonl import JsonlSink
-from gymnast.rollout.buffer import Batch, Rollout
-from gymnast.rollout.collect import Ended, collect
+from gymnast.rollout.collect import collect
 from gymnast.runs import checkpoint, index
 from gymnast.runs.store import Run
 from gymnast.timing import StageTimer
 from gymnast.training.evaluator import Evaluator
 from gymnast.training.report import Reporter
+from gymnast.training.rows import Row, RowMaker
 from gymnast.training.saver import CheckpointSaver
 from gymnast.training.session import Session, build, policy_tensors, warm_up_normaliser
 from gymnast.training.signals import StopRequest
 from gymnast.training.stopping import EvalCadence, StopRules, make_cadence, make_rules
-from gymnast.training.update import UpdateResult, update
+from gymnast.training.update import update
 
 HEARTBEAT_SECONDS = 2.0
-Row = dict[str, float | None]
 
 
 @dataclass
@@ -162,21 +161,19 @@ class _Loop:
     started: float
     fresh_root: bool = False
     timer: StageTimer = field(default_factory=StageTimer)
-    last_row: Row = field(default_factory=dict)
     last_beat: float = 0.0
-    steps_at_start: int = 0
     interrupted: bool = False
 
     def __post_init__(self) -> None:
         keep = self.session.config.train.keep_checkpoints
         self.saver = CheckpointSaver(self.run.folder, keep, self.reporter.warn)
+        self.rows = RowMaker(self.session, self.timer, self.catalogue, self.session.counters.env_steps)
 
     def run_all(self) -> TrainResult:
         """Iterate until something ends the run, then leave it evaluated, saved and reported."""
         session, run = self.session, self.run
         self.timer.started = self.started
         first = session.counters.iteration
-        self.steps_at_start = session.counters.env_steps
         try:
             if session.counters.iteration == 0:
                 warm_up_normaliser(session)
@@ -209,7 +206,7 @@ class _Loop:
                 reason = reason or self.rules.reason(row)
             self.sink.write(row)
             self.progress.history.append(row)
-            self.last_row = row
+            self.rows.last = row
             self._keep(row, save=spent or reason is not None)
             now = time.perf_counter()
             self.reporter.update(self.progress.history, now)
@@ -253,7 +250,7 @@ class _Loop:
         counters.updates += result.updates
         counters.epochs += result.epochs
         counters.kl_stops += result.stopped_by_kl
-        row = self._row(ended, batch, result, c)
+        row = self.rows(ended, batch, result, c, solved=self.progress.solved)
         if self.progress.cadence.due(counters.env_steps, row["rollout/return_mean"]):
             row |= self._evaluate()
         if algorithm.episodes_per_env is None:
@@ -271,54 +268,6 @@ class _Loop:
                 f"All {rollout.n_envs} envs gave identical rollouts: the env is deterministic and so is the policy. "
                 "More copies add nothing; set env.n_envs=1 or make the env depend on its seed."
             )
-
-    def _row(self, ended: Ended, batch: Batch, result: UpdateResult, c: dict[str, float]) -> Row:
-        """All metrics of this iteration by catalogue name."""
-        session, counters, rollout = self.session, self.session.counters, self.session.rollout
-        for _, episode in ended:
-            if episode.final_obs is not None:
-                session.window.add(episode.ret, episode.length, success_of(episode))
-        t = rollout.length
-        seconds = counters.seconds + self.timer.wall()
-        before = self.last_row.get("time/seconds") or counters.seconds
-        steps_before = self.last_row.get("env_steps") or self.steps_at_start
-        progress = min(1.0, counters.env_steps / session.plan.env_steps)
-        value, target = batch.value, batch.target
-        spread = float(target.var()) if len(batch) > 1 else 0.0
-        explained = 1.0 - float((target - value).var()) / spread if spread > 0 and session.policy.has_critic else None
-        row: Row = {
-            "iteration": counters.iteration,
-            "env_steps": counters.env_steps,
-            "vec_steps": counters.vec_steps,
-            "frames": counters.env_steps,
-            "updates": counters.updates,
-            "epoch": counters.epochs,
-            "progress": progress,
-            **session.window.statistics(),
-            "rollout/reward_mean": float(rollout.reward[:t].mean()),
-            "rollout/diversity": _diversity(rollout, t),
-            **result.statistics,
-            **{f"train/{name}": value for name, value in c.items()},
-            "train/kl_stops": counters.kl_stops,
-            "train/explained_variance": explained,
-            "train/advantage_mean": float(batch.advantage.mean()),
-            "train/advantage_std": float(batch.advantage.std()) if len(batch) > 1 else 0.0,
-            "train/value_mean": float(value.mean()) if session.policy.has_critic else None,
-            "train/return_target_mean": float(target.mean()),
-            "train/solved": float(self.progress.solved),
-            "time/seconds": seconds,
-            "time/fps": (counters.env_steps - self.steps_at_start) / self.timer.wall(),
-            "time/fps_now": (counters.env_steps - steps_before) / max(seconds - before, 1e-9),
-            "time/eta": seconds * (1.0 - progress) / max(progress, 1e-9),
-            **{f"time/{name}": share for name, share in self.timer.split().items()},
-            "sys/rss_mb": _rss_mb(),
-            **session.envs.counters(),
-        }
-        if session.policy.log_std is not None:
-            row["train/action_std"] = float(session.policy.log_std.detach().exp().mean())
-        if session.algorithm.reward_scaler is not None:
-            row["train/reward_scale"] = 1.0 / session.algorithm.reward_scaler.std
-        return {name: value for name, value in row.items() if name in self.catalogue}
 
     def _evaluate(self) -> Row:
         """Evaluate the current weights; the metrics belong to this iteration's row."""
@@ -383,7 +332,7 @@ class _Loop:
     def _finish(self, reason: str) -> TrainResult:
         counters, progress = self.session.counters, self.progress
         if progress.saved_at != counters.env_steps:
-            self._save(self.last_row, best=False)
+            self._save(self.rows.last, best=False)
         self.saver.close()
         interrupted = self.interrupted
         self.run.finish("interrupted" if interrupted else "finished", reason, **self._status())
@@ -430,26 +379,3 @@ def resume_point(run: Run) -> tuple[checkpoint.Checkpoint, list[str]]:
     if run.is_alive():
         raise UsageError(f"Run {run.id} is still training (process {run.status().pid}).")
     return checkpoint.load_latest(run.folder)
-
-
-def _diversity(rollout: Rollout, t: int) -> float:
-    """Share of distinct transitions across slots in the last step."""
-    arrays = rollout.obs_arrays.values() if isinstance(rollout.obs_arrays, dict) else [rollout.obs_arrays]
-    action = rollout.action_arrays[t - 1]
-    keys = {
-        b"".join([action[i].tobytes(), *(a[s, i].tobytes() for a in arrays for s in (t - 1, t))])
-        for i in range(rollout.n_envs)
-    }
-    return len(keys) / rollout.n_envs
-
-
-_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
-
-
-def _rss_mb() -> float | None:
-    """Resident memory of this process."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - hot path
-            return int(file.read().split()[1]) * _PAGE / 2**20
-    except OSError:
-        return None

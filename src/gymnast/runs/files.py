@@ -1,0 +1,41 @@
+"""Writing files that others may read at the same moment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601, fine enough to order runs that start together."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def write_atomic(path: Path, data: str | bytes, *, sync: bool = False) -> None:
+    """Replace `path` in one step: a reader sees the old or the new content, never half of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
+    raw = data.encode() if isinstance(data, str) else data
+    try:
+        with temporary.open("wb") as file:
+            file.write(raw)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def flock(descriptor: int, *, alone: bool, wait: bool) -> None:
+    """Lock an open file until it is closed; does nothing where the platform has no such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+    fcntl.flock(descriptor, kind if wait else kind | fcntl.LOCK_NB)

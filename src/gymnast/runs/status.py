@@ -1,0 +1,58 @@
+"""Where a run stands, as its `status.json` says."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gymnast.runs.process import machine, process_alive
+
+STATES = ("running", "finished", "interrupted", "failed")
+CRASHED = "crashed"
+"""Shown for a `running` run whose process is gone; never written, because a killed process cannot write it."""
+HEARTBEAT_FRESH = 120.0
+"""Seconds a sign of life from another machine counts: longer than a compilation or an evaluation between two."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a run stands. Only the process that trains writes it."""
+
+    state: str
+    created: str
+    started: str
+    """When the present attempt began; a resume is a new attempt."""
+    heartbeat: str
+    attempt: int = 1
+    ended: str | None = None
+    stop_reason: str | None = None
+    solved: bool = False
+    pid: int = 0
+    process_start: str | None = None
+    host: str = ""
+    machine: str = ""
+    env_steps: int = 0
+    vec_steps: int = 0
+    best_return: float | None = None
+    last_return: float | None = None
+    wall_seconds: float = 0.0
+
+
+_TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "bool": (bool,), "float": (int, float)}
+_TYPES |= {f"{name} | None": (*types, type(None)) for name, types in _TYPES.items()}
+FIELDS = {field.name: (_TYPES[str(field.type)], field.default) for field in dataclasses.fields(Status)}
+
+
+def is_alive(status: Status) -> bool:
+    """Whether the process that owns this status still trains."""
+    if status.state != "running":
+        return False
+    if status.process_start is not None and status.machine == machine():
+        return process_alive(status.pid, status.process_start)
+    # Elsewhere (another host or container) the process cannot be seen; its heartbeat in the shared folder can.
+    try:
+        age = (datetime.now(UTC) - datetime.fromisoformat(status.heartbeat)).total_seconds()
+    except (ValueError, TypeError):
+        return False
+    return age < HEARTBEAT_FRESH

@@ -1,0 +1,99 @@
+"""The metrics row of one iteration."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from gymnast.evaluation.evaluate import success_of
+from gymnast.metrics.catalogue import Catalogue
+from gymnast.rollout.buffer import Batch, Rollout
+from gymnast.rollout.collect import Ended
+from gymnast.timing import StageTimer
+from gymnast.training.session import Session
+from gymnast.training.update import UpdateResult
+
+Row = dict[str, float | None]
+
+
+@dataclass
+class RowMaker:
+    """Turns what an iteration did into its row; remembers the last one for rates."""
+
+    session: Session
+    timer: StageTimer
+    catalogue: Catalogue
+    steps_at_start: int
+    """Env steps when this attempt began."""
+    last: Row = field(default_factory=dict)
+
+    def __call__(self, ended: Ended, batch: Batch, result: UpdateResult, c: dict[str, float], *, solved: bool) -> Row:
+        """All metrics of this iteration by catalogue name."""
+        session, counters, rollout = self.session, self.session.counters, self.session.rollout
+        for _, episode in ended:
+            if episode.final_obs is not None:
+                session.window.add(episode.ret, episode.length, success_of(episode))
+        t = rollout.length
+        seconds = counters.seconds + self.timer.wall()
+        before = self.last.get("time/seconds") or counters.seconds
+        steps_before = self.last.get("env_steps") or self.steps_at_start
+        progress = min(1.0, counters.env_steps / session.plan.env_steps)
+        value, target = batch.value, batch.target
+        spread = float(target.var()) if len(batch) > 1 else 0.0
+        explained = 1.0 - float((target - value).var()) / spread if spread > 0 and session.policy.has_critic else None
+        row: Row = {
+            "iteration": counters.iteration,
+            "env_steps": counters.env_steps,
+            "vec_steps": counters.vec_steps,
+            "frames": counters.env_steps,
+            "updates": counters.updates,
+            "epoch": counters.epochs,
+            "progress": progress,
+            **session.window.statistics(),
+            "rollout/reward_mean": float(rollout.reward[:t].mean()),
+            "rollout/diversity": _diversity(rollout, t),
+            **result.statistics,
+            **{f"train/{name}": value for name, value in c.items()},
+            "train/kl_stops": counters.kl_stops,
+            "train/explained_variance": explained,
+            "train/advantage_mean": float(batch.advantage.mean()),
+            "train/advantage_std": float(batch.advantage.std()) if len(batch) > 1 else 0.0,
+            "train/value_mean": float(value.mean()) if session.policy.has_critic else None,
+            "train/return_target_mean": float(target.mean()),
+            "train/solved": float(solved),
+            "time/seconds": seconds,
+            "time/fps": (counters.env_steps - self.steps_at_start) / self.timer.wall(),
+            "time/fps_now": (counters.env_steps - steps_before) / max(seconds - before, 1e-9),
+            "time/eta": seconds * (1.0 - progress) / max(progress, 1e-9),
+            **{f"time/{name}": share for name, share in self.timer.split().items()},
+            "sys/rss_mb": _rss_mb(),
+            **session.envs.counters(),
+        }
+        if session.policy.log_std is not None:
+            row["train/action_std"] = float(session.policy.log_std.detach().exp().mean())
+        if session.algorithm.reward_scaler is not None:
+            row["train/reward_scale"] = 1.0 / session.algorithm.reward_scaler.std
+        return {name: value for name, value in row.items() if name in self.catalogue}
+
+
+def _diversity(rollout: Rollout, t: int) -> float:
+    """Share of distinct transitions across slots in the last step."""
+    arrays = rollout.obs_arrays.values() if isinstance(rollout.obs_arrays, dict) else [rollout.obs_arrays]
+    action = rollout.action_arrays[t - 1]
+    keys = {
+        b"".join([action[i].tobytes(), *(a[s, i].tobytes() for a in arrays for s in (t - 1, t))])
+        for i in range(rollout.n_envs)
+    }
+    return len(keys) / rollout.n_envs
+
+
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+def _rss_mb() -> float | None:
+    """Resident memory of this process."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - hot path
+            return int(file.read().split()[1]) * _PAGE / 2**20
+    except OSError:
+        return None
