@@ -22,7 +22,7 @@ from gymnast.rollout.buffer import Batch, Rollout
 from gymnast.rollout.collect import collect
 from gymnast.rollout.returns import discounted_returns
 from gymnast.timing import StageTimer
-from gymnast.training.update import _gradients, update
+from gymnast.training.update import Learner, _gradients, update
 
 CONSTANTS = {"gamma": 1.0, "gae_lambda": 1.0, "ent_coef": 0.0, "vf_coef": 0.5, "clip_range": 0.2}
 
@@ -123,7 +123,8 @@ def test_the_policy_gradient_is_the_exact_one(name, problem):
     algorithm = make_algorithm(GRADIENT_CONFIGS[name], rollout.n_envs)
     batch = algorithm.targets(rollout, CONSTANTS)
     with torch.inference_mode():
-        _gradients(policy, flat, algorithm, batch, CONSTANTS)
+        optimizer = make_optimizer(flat, GRADIENT_CONFIGS[name].optimizer)
+        _gradients(Learner(policy, flat, optimizer, algorithm, torch.Generator()), batch, CONSTANTS)
     # The loss is averaged over steps, J is a sum over the steps of an episode; the loss is minimised, J maximised.
     found = -horizon * policy.actor.layers[0].weight.grad.T.double()
     expected = exact_gradient(reward, probabilities, horizon)
@@ -150,7 +151,7 @@ def one_update(algo, *, policy_config=None, seed=0, n_envs=4, n_steps=16, action
     before = flat.values.clone()
     optimizer = make_optimizer(flat, algo.optimizer)
     batch = algorithm.targets(rollout, c)
-    result = update(policy, flat, optimizer, algorithm, batch, c, torch.Generator().manual_seed(seed))
+    result = update(Learner(policy, flat, optimizer, algorithm, torch.Generator().manual_seed(seed)), batch, c)
     return before, flat.values.clone(), result
 
 
@@ -376,6 +377,6 @@ def test_a_time_limit_does_not_shorten_the_future(algorithm):
         c = numbers(config) | {"learning_rate": 0.5 * (1 - i / rounds)}
         ended = collect(policy, envs, rollout, generator, StageTimer())
         assert ended and not any(episode.terminated for _, episode in ended)
-        update(policy, flat, optimizer, make, make.targets(rollout, c), c, generator)
+        update(Learner(policy, flat, optimizer, make, generator), make.targets(rollout, c), c)
         rollout.carry_over()
     assert policy.values(torch.ones(1, 1)).item() == pytest.approx(50.0, abs=1.0)

@@ -16,7 +16,7 @@ from gymnast.envs.vector import VectorEnv
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.flat import FlatParameters
 from gymnast.rollout.buffer import Batch, Rollout
-from gymnast.training.update import update
+from gymnast.training.update import Learner, update
 
 
 def numbered(n: int) -> Batch:
@@ -63,7 +63,7 @@ def epochs_seen(n: int, size: int, n_epochs: int, seed: int = 0) -> list[list[li
     """The minibatches of each epoch, as lists of sample ids."""
     spy = Spy(size)
     c = {"n_epochs": float(n_epochs), "learning_rate": 1.0}
-    result = update(POLICY, FLAT, StillOptimizer(), spy, numbered(n), c, torch.Generator().manual_seed(seed))
+    result = update(Learner(POLICY, FLAT, StillOptimizer(), spy, torch.Generator().manual_seed(seed)), numbered(n), c)
     per_epoch = -(-n // size)
     assert result.updates == len(spy.seen) == per_epoch * n_epochs
     return [spy.seen[i : i + per_epoch] for i in range(0, len(spy.seen), per_epoch)]

@@ -21,18 +21,17 @@ from gymnast.evaluation.evaluate import Evaluation
 from gymnast.metrics.catalogue import Catalogue, load_catalogue
 from gymnast.metrics.history import History
 from gymnast.metrics.sinks.jsonl import JsonlSink
-from gymnast.rollout.collect import collect
 from gymnast.runs import checkpoint, index
 from gymnast.runs.store import Run
 from gymnast.timing import StageTimer
 from gymnast.training.evaluator import Evaluator
+from gymnast.training.iteration import iterate, prepare_next, start
 from gymnast.training.report import Reporter
 from gymnast.training.rows import Row, RowMaker
 from gymnast.training.saver import CheckpointSaver
-from gymnast.training.session import Session, build, policy_tensors, warm_up_normaliser
+from gymnast.training.session import Session, build, policy_tensors
 from gymnast.training.signals import StopRequest
 from gymnast.training.stopping import EvalCadence, StopRules, make_cadence, make_rules
-from gymnast.training.update import update
 
 HEARTBEAT_SECONDS = 2.0
 
@@ -175,13 +174,7 @@ class _Loop:
         self.timer.started = self.started
         first = session.counters.iteration
         try:
-            if session.counters.iteration == 0:
-                warm_up_normaliser(session)
-                session.start_episodes()
-            elif session.algorithm.episodes_per_env is None:
-                session.rollout.carry_over()
-            else:
-                session.start_episodes()
+            start(session)
             with self.reporter.display(self.catalogue, session.config, run.id):
                 reason = self._iterate()
             return self._finish(reason)
@@ -221,42 +214,14 @@ class _Loop:
         return "budget spent"
 
     def _one_iteration(self) -> Row:
-        session, timer = self.session, self.timer
-        algorithm, counters = session.algorithm, session.counters
-        c = session.coefficients()
+        session = self.session
+        check = self._warn_if_identical if session.counters.iteration == 0 else None
         with self.reporter.activity("collecting", session.rollout.n_steps) as tick:
-            ended = collect(
-                session.policy,
-                session.envs,
-                session.rollout,
-                session.action_generator,
-                timer,
-                episodes_per_env=algorithm.episodes_per_env,
-                on_step=tick,
-            )
-        if counters.iteration == 0:
-            self._warn_if_identical()
-        begin = time.perf_counter()
-        session.seed_layers()
-        batch = algorithm.targets(session.rollout, c).to(session.device)
-        result = update(session.policy, session.flat, session.optimizer, algorithm, batch, c, session.batch_generator)
-        if session.policy.encoder.norm is not None:
-            samples = session.policy.encoder.flat(session.rollout.flat_obs(session.rollout.length))
-            session.policy.encoder.norm.update(samples.to(session.device))
-        timer.add("learn", time.perf_counter() - begin)
-        counters.iteration += 1
-        counters.vec_steps += session.rollout.length
-        counters.env_steps += session.rollout.length * session.plan.n_envs
-        counters.updates += result.updates
-        counters.epochs += result.epochs
-        counters.kl_stops += result.stopped_by_kl
-        row = self.rows(ended, batch, result, c, solved=self.progress.solved)
-        if self.progress.cadence.due(counters.env_steps, row["rollout/return_mean"]):
+            done = iterate(session, self.timer, on_step=tick, on_collected=check)
+        row = self.rows(done, solved=self.progress.solved)
+        if self.progress.cadence.due(session.counters.env_steps, row["rollout/return_mean"]):
             row |= self._evaluate()
-        if algorithm.episodes_per_env is None:
-            session.rollout.carry_over()
-        else:
-            session.start_episodes()
+        prepare_next(session)
         return row
 
     def _warn_if_identical(self) -> None:

@@ -13,6 +13,7 @@ from gymnast.config.schema import RunConfig
 from gymnast.evaluation.evaluate import Evaluation
 from gymnast.metrics.catalogue import Catalogue
 from gymnast.metrics.history import History
+from gymnast.redaction import redact
 from gymnast.timing import StageTimer
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class Reporter:
     # ---- text ------------------------------------------------------------------------------------------------------
 
     def say(self, text: str = "", *, style: str | None = None, always: bool = False) -> None:
-        """One paragraph to terminal and log."""
+        """One paragraph to terminal and log, without secrets."""
+        text = redact(text)
         if self.console is not None and (always or not self.quiet):
             self.console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
         self._to_log(text)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from gymnast.evaluation.evaluate import success_of
 from gymnast.metrics.catalogue import Catalogue
-from gymnast.rollout.buffer import Batch, Rollout
-from gymnast.rollout.collect import Ended
+from gymnast.rollout.buffer import Rollout
 from gymnast.timing import StageTimer
+from gymnast.training.iteration import Iteration
 from gymnast.training.session import Session
-from gymnast.training.update import UpdateResult
 
 Row = dict[str, float | None]
 
@@ -27,12 +25,10 @@ class RowMaker:
     """Env steps when this attempt began."""
     last: Row = field(default_factory=dict)
 
-    def __call__(self, ended: Ended, batch: Batch, result: UpdateResult, c: dict[str, float], *, solved: bool) -> Row:
+    def __call__(self, done: Iteration, *, solved: bool) -> Row:
         """All metrics of this iteration by catalogue name."""
+        batch, c = done.batch, done.coefficients
         session, counters, rollout = self.session, self.session.counters, self.session.rollout
-        for _, episode in ended:
-            if episode.final_obs is not None:
-                session.window.add(episode.ret, episode.length, success_of(episode))
         t = rollout.length
         seconds = counters.seconds + self.timer.wall()
         before = self.last.get("time/seconds") or counters.seconds
@@ -52,7 +48,7 @@ class RowMaker:
             **session.window.statistics(),
             "rollout/reward_mean": float(rollout.reward[:t].mean()),
             "rollout/diversity": _diversity(rollout, t),
-            **result.statistics,
+            **done.result.statistics,
             **{f"train/{name}": value for name, value in c.items()},
             "train/kl_stops": counters.kl_stops,
             "train/explained_variance": explained,

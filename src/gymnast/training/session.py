@@ -26,6 +26,7 @@ from gymnast.metrics.history import EpisodeWindow
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.flat import FlatParameters
 from gymnast.rollout.buffer import Rollout
+from gymnast.training.update import Learner
 
 SCHEDULES = (Constant, Linear, Cosine, Exponential, Piecewise)
 
@@ -63,6 +64,11 @@ class Session:
     window: EpisodeWindow
     counters: Counters = field(default_factory=Counters)
     jump_segments: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def learner(self) -> Learner:
+        """What an update works with."""
+        return Learner(self.policy, self.flat, self.optimizer, self.algorithm, self.batch_generator)
 
     def clock(self) -> Clock:
         """Where the schedules stand."""

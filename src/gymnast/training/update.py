@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from gymnast.algorithms.base import Algorithm, Coefficients, Outputs
+from gymnast.algorithms.base import Algorithm, Coefficients, Loss, Outputs
 from gymnast.algorithms.optimizer import Optimizer
 from gymnast.errors import NonFiniteError
 from gymnast.policies.actor_critic import ActorCritic
@@ -26,20 +27,39 @@ class UpdateResult:
     stopped_by_kl: bool
 
 
-def update(
-    policy: ActorCritic,
-    flat: FlatParameters,
-    optimizer: Optimizer,
-    algorithm: Algorithm,
-    batch: Batch,
-    c: Coefficients,
-    generator: torch.Generator,
-) -> UpdateResult:
+class Observer(Protocol):
+    """Looks on while a batch is learned from; used by traces and `gymnast rewind`."""
+
+    def batch(self, batch: Batch, c: Coefficients) -> None:
+        """The whole batch with its targets, before the first minibatch."""
+
+    def gradients(self, number: int, minibatch: Batch, outputs: Outputs, loss: Loss) -> None:
+        """Update `number` of this batch, from 0: its gradient is in `flat.grads`, not yet clipped."""
+
+    def stepped(self, number: int) -> None:
+        """The weights have moved."""
+
+
+@dataclass(frozen=True)
+class Learner:
+    """What an update works with."""
+
+    policy: ActorCritic
+    flat: FlatParameters
+    optimizer: Optimizer
+    algorithm: Algorithm
+    generator: torch.Generator
+
+
+def update(learner: Learner, batch: Batch, c: Coefficients, observer: Observer | None = None) -> UpdateResult:
     """All epochs over one batch; a gradient that is not finite leaves weights and optimizer as they were before it."""
+    flat, optimizer = learner.flat, learner.optimizer
     weights = flat.values.clone()
     moments = {name: tensor.clone() for name, tensor in optimizer.state().items()}
+    if observer is not None:
+        observer.batch(batch, c)
     try:
-        return _epochs(policy, flat, optimizer, algorithm, batch, c, generator)
+        return _epochs(learner, batch, c, observer)
     except NonFiniteError:
         with torch.no_grad():
             flat.values.copy_(weights)
@@ -47,15 +67,8 @@ def update(
         raise
 
 
-def _epochs(
-    policy: ActorCritic,
-    flat: FlatParameters,
-    optimizer: Optimizer,
-    algorithm: Algorithm,
-    batch: Batch,
-    c: Coefficients,
-    generator: torch.Generator,
-) -> UpdateResult:
+def _epochs(learner: Learner, batch: Batch, c: Coefficients, observer: Observer | None) -> UpdateResult:
+    policy, algorithm, generator = learner.policy, learner.algorithm, learner.generator
     n, size = len(batch), algorithm.batch_size(len(batch))
     means: list[Tensor] = []
     names: list[str] = []
@@ -69,9 +82,14 @@ def _epochs(
             # A fresh permutation per epoch; when one minibatch holds everything its order means nothing.
             epoch = batch if size >= n else batch.select(_permutation(n, generator, batch))
             for minibatch in epoch.split(size):
-                names, mean = _gradients(policy, flat, algorithm, minibatch, c)
-                means.append(mean)
-                norms.append(_step(flat, optimizer, c))
+                outputs, loss = _gradients(learner, minibatch, c)
+                if observer is not None:
+                    observer.gradients(len(means), minibatch, outputs, loss)
+                names = list(loss.statistics)
+                means.append(torch.stack(list(loss.statistics.values())).mean(1))
+                norms.append(_step(learner, c))
+                if observer is not None:
+                    observer.stepped(len(means) - 1)
             if "target_kl" in c and "train/approx_kl" in names:
                 kl = torch.stack(means[first:])[:, names.index("train/approx_kl")].mean()
                 if float(kl) > c["target_kl"]:  # host sync: once per epoch, only when asked for
@@ -89,21 +107,21 @@ def _permutation(n: int, generator: torch.Generator, batch: Batch) -> Tensor:
     return torch.randperm(n, generator=generator, device=generator.device).to(batch.action.device)
 
 
-def _gradients(
-    policy: ActorCritic, flat: FlatParameters, algorithm: Algorithm, batch: Batch, c: Coefficients
-) -> tuple[list[str], Tensor]:
-    """Gradients of one minibatch into `flat.grads`; returns the means of its statistics, on the device."""
-    flat.grads.zero_()
-    distribution = policy.distribution
+def _gradients(learner: Learner, batch: Batch, c: Coefficients) -> tuple[Outputs, Loss]:
+    """Gradients of one minibatch into `flat.grads`; returns what was computed on the way, on the device."""
+    policy = learner.policy
+    learner.flat.grads.zero_()
     params, value, tape = policy.run(batch.obs, batch.mask)
-    log_prob, entropy, saved = distribution.evaluate(params, batch.action)
-    loss = algorithm.loss(Outputs(log_prob, entropy, value), batch, c)
-    policy.backprop(tape, distribution.backward(saved, loss.d_log_prob, loss.d_entropy), loss.d_value)
-    return list(loss.statistics), torch.stack(list(loss.statistics.values())).mean(1)
+    log_prob, entropy, saved = policy.distribution.evaluate(params, batch.action)
+    outputs = Outputs(log_prob, entropy, value)
+    loss = learner.algorithm.loss(outputs, batch, c)
+    policy.backprop(tape, policy.distribution.backward(saved, loss.d_log_prob, loss.d_entropy), loss.d_value)
+    return outputs, loss
 
 
-def _step(flat: FlatParameters, optimizer: Optimizer, c: Coefficients) -> Tensor:
+def _step(learner: Learner, c: Coefficients) -> Tensor:
     """Check, clip and apply the gradients."""
+    flat = learner.flat
     norm = flat.norm()
     value = float(norm)
     if not math.isfinite(value):
@@ -114,7 +132,7 @@ def _step(flat: FlatParameters, optimizer: Optimizer, c: Coefficients) -> Tensor
     limit = c.get("max_grad_norm")
     if limit is not None and value > limit:
         flat.grads.mul_(limit / (value + 1e-6))
-    optimizer.step(c["learning_rate"])
+    learner.optimizer.step(c["learning_rate"])
     return norm
 
 

@@ -1,0 +1,84 @@
+"""One iteration of training: collect, compute targets, update, count. What the loop and `gymnast rewind` both run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gymnast.algorithms.base import Coefficients
+from gymnast.evaluation.evaluate import success_of
+from gymnast.rollout.buffer import Batch
+from gymnast.rollout.collect import Ended, collect
+from gymnast.timing import StageTimer
+from gymnast.training.session import Session, warm_up_normaliser
+from gymnast.training.update import Observer, UpdateResult, update
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """What an iteration did."""
+
+    ended: Ended
+    batch: Batch
+    result: UpdateResult
+    coefficients: Coefficients
+
+
+def start(session: Session) -> None:
+    """Make the first row of the rollout ready: fresh episodes in a new run, the last observations in a resumed one."""
+    if session.counters.iteration == 0:
+        warm_up_normaliser(session)
+        session.start_episodes()
+    else:
+        prepare_next(session)
+
+
+def iterate(
+    session: Session,
+    timer: StageTimer,
+    *,
+    observer: Observer | None = None,
+    on_step: Callable[[int], None] | None = None,
+    on_collected: Callable[[], None] | None = None,
+) -> Iteration:
+    """Collect and learn; the counters stand at the next boundary afterwards."""
+    counters = session.counters
+    c = session.coefficients()
+    ended = collect(
+        session.policy,
+        session.envs,
+        session.rollout,
+        session.action_generator,
+        timer,
+        episodes_per_env=session.algorithm.episodes_per_env,
+        on_step=on_step,
+    )
+    if on_collected is not None:
+        on_collected()
+    begin = time.perf_counter()
+    session.seed_layers()
+    batch = session.algorithm.targets(session.rollout, c).to(session.device)
+    result = update(session.learner, batch, c, observer)
+    if session.policy.encoder.norm is not None:
+        samples = session.policy.encoder.flat(session.rollout.flat_obs(session.rollout.length))
+        session.policy.encoder.norm.update(samples.to(session.device))
+    timer.add("learn", time.perf_counter() - begin)
+    for _, episode in ended:
+        if episode.final_obs is not None:
+            session.window.add(episode.ret, episode.length, success_of(episode))
+    counters.iteration += 1
+    counters.vec_steps += session.rollout.length
+    counters.env_steps += session.rollout.length * session.plan.n_envs
+    counters.updates += result.updates
+    counters.epochs += result.epochs
+    counters.kl_stops += result.stopped_by_kl
+    return Iteration(ended, batch, result, c)
+
+
+def prepare_next(session: Session) -> None:
+    """Carry the last observations over, or start fresh episodes where whole ones are collected."""
+    if session.algorithm.episodes_per_env is None:
+        session.rollout.carry_over()
+    else:
+        session.start_episodes()
