@@ -80,9 +80,7 @@ def train_gymnast(job: Job, entry: dict[str, Any]) -> tuple[list[int], list[floa
         subprocess.run(train, check=True, capture_output=True)
         (log,) = Path(folder).rglob("metrics.jsonl")
         rows = [json.loads(line) for line in log.read_text().splitlines()]
-    rows = [row for row in rows if row.get("rollout/env_steps") or row.get("env_steps")]
-    steps = [int(row.get("env_steps") or row["rollout/env_steps"]) for row in rows]
-    return steps, [row["rollout/return_mean"] for row in rows], rows[-1]["time/seconds"]
+    return [row["env_steps"] for row in rows], [row["rollout/return_mean"] for row in rows], rows[-1]["time/seconds"]
 
 
 def sample(steps: list[int], values: list[float | None], budget: int) -> list[float | None]:

@@ -260,3 +260,35 @@ def test_wrapped_observations(tmp_path: Path) -> None:
     assert agent.observation_space.shape == (3, 4)
     assert agent.predict(np.zeros((3, 4), np.float32)) in (0, 1)
     assert agent.predict(np.zeros((5, 3, 4), np.float32)).shape == (5,)
+
+
+@pytest.mark.parametrize("kind", ["dict", "tuple"])
+def test_actions_with_parts_are_ready_for_the_env(kind: str, tmp_path: Path) -> None:
+    """One observation gives one action of the space, a vector env's batch a batched one."""
+    tiny("PartsIdentity-v0:ppo", tmp_path, env__kwargs={"kind": kind}, policy__squash_actions=True)
+    agent = gymnast.load(runs_dir=tmp_path)
+    env = gym.make("PartsIdentity-v0", kind=kind)
+    obs, _ = env.reset(seed=0)
+    for deterministic in (True, False):
+        assert env.action_space.contains(agent.predict(obs, deterministic))
+    envs = gym.make_vec("PartsIdentity-v0", num_envs=3, vectorization_mode="sync", kind=kind)
+    batch, _ = envs.reset(seed=0)
+    actions = agent.predict(batch)
+    assert envs.action_space.contains(actions)
+    envs.step(actions)
+    same = agent.predict(obs)  # the first env was reset with seed 0 too
+    choice = actions["choice"] if kind == "dict" else actions[0]
+    assert choice[0] == (same["choice"] if kind == "dict" else same[0])
+
+
+@pytest.mark.parametrize("env_id", ["NestedIdentity-v0", "TupleIdentity-v0"])
+def test_nested_observations_alone_in_lists_and_in_batches(env_id: str, tmp_path: Path) -> None:
+    """The three ways people hold them give the same actions."""
+    tiny(f"{env_id}:ppo", tmp_path, env_steps=512)
+    agent = gymnast.load(runs_dir=tmp_path)
+    envs = gym.make_vec(env_id, num_envs=5, vectorization_mode="sync")
+    batch, _ = envs.reset(seed=3)
+    singles = [gym.make(env_id).reset(seed=3 + i)[0] for i in range(5)]
+    alone = [agent.predict(obs) for obs in singles]
+    assert agent.predict(batch).tolist() == agent.predict(singles).tolist() == alone
+    assert all(type(action) is int for action in alone)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -11,10 +12,12 @@ from gymnasium import spaces
 
 from gymnast.config.load import from_saved, resolve
 from gymnast.config.schema import RunConfig
+from gymnast.envs.actions import executed, row
 from gymnast.envs.registry import generic_defaults, make_envs
 from gymnast.envs.spaces import canonical, encoder, stack
+from gymnast.errors import UsageError
 from gymnast.evaluation.evaluate import tensors
-from gymnast.evaluation.trace import executed
+from gymnast.hub.references import check_reference, is_model_file
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.runs import checkpoint
 from gymnast.runs.refs import resolve_checkpoint
@@ -64,13 +67,23 @@ class Agent:
         policy: ActorCritic,
         raw_space: spaces.Space,
         action_space: spaces.Space,
-        run: Run,
+        run: Run | None,
         name: str,
+        *,
+        source: str = "",
+        notices: Sequence[str] = (),
+        only_deterministic: str | None = None,
     ) -> None:
         self.config = config
         self.policy = policy
         self.run = run
+        """None for a model that gymnast did not train."""
         self.checkpoint = name
+        self.source = source or f"run {run.id if run else '?'}, {name}"
+        """Where the policy comes from, for messages."""
+        self.notices = list(notices)
+        """What the user should know about how it was loaded."""
+        self.only_deterministic = only_deterministic
         self.observation_space = raw_space
         self.action_space = action_space
         self._canonical = policy.encoder.space
@@ -79,45 +92,100 @@ class Agent:
 
     def predict(self, obs: Any, deterministic: bool = True, *, mask: np.ndarray | None = None) -> Any:
         """Action(s) for one observation or a batch, ready for `env.step`; continuous ones are clipped to the bounds."""
+        self.check_sampling(deterministic)
         single = _is_single(obs, self.observation_space)
-        items = [obs] if single else _rows(obs)
+        items = [obs] if single else _rows(obs, self.observation_space)
         batch = tensors(stack([self._encode(item) if self._encode else item for item in items], self._canonical))
         masks = None if mask is None else torch.from_numpy(np.atleast_2d(mask).astype(bool))
         noise = None if deterministic else self.policy.distribution.noise((len(items),), self._generator)
         with torch.inference_mode():
             action = self.policy.act(batch, noise, masks)[0].numpy()
-        action = executed(action, self.action_space)
-        if not single:
-            return action
-        return int(action[0]) if isinstance(self.action_space, spaces.Discrete) else action[0]
+        actions = executed(action, self.action_space)
+        return row(actions, 0) if single else actions
+
+    def check_sampling(self, deterministic: bool) -> None:
+        """Refuse sampled actions of a policy whose noise could not be taken over."""
+        if self.only_deterministic and not deterministic:
+            raise UsageError(f"{self.source} can only act deterministically: {self.only_deterministic}.")
 
 
 def _is_single(obs: Any, space: spaces.Space) -> bool:
     """Whether `obs` is one observation of `space` rather than a batch."""
     if isinstance(space, spaces.Dict):
         key, part = next(iter(space.spaces.items()))
-        return _is_single(obs[key], part)
+        return isinstance(obs, dict) and _is_single(obs[key], part)
     if isinstance(space, spaces.Tuple):
         return isinstance(obs, tuple) and len(obs) == len(space.spaces) and _is_single(obs[0], space.spaces[0])
     return np.shape(obs) == (space.shape or ())
 
 
-def _rows(obs: Any) -> list[Any]:
-    """Single observations of a batch; Gymnasium's vector envs batch Dict and Tuple observations part by part."""
-    if isinstance(obs, dict):
-        parts = [_rows(part) for part in obs.values()]
-        return [dict(zip(obs, row, strict=True)) for row in zip(*parts, strict=True)]
-    if isinstance(obs, tuple) and not isinstance(obs[0], tuple):
-        return list(zip(*obs, strict=True))
+def _rows(obs: Any, space: spaces.Space) -> list[Any]:
+    """Single observations of a batch: a list of them, or batched part by part as Gymnasium's vector envs do."""
+    if isinstance(obs, list):
+        return obs
+    if isinstance(space, spaces.Dict):
+        parts = [_rows(obs[key], part) for key, part in space.spaces.items()]
+        return [dict(zip(space.spaces, row, strict=True)) for row in zip(*parts, strict=True)]
+    if isinstance(space, spaces.Tuple) and isinstance(obs, tuple):
+        if len(obs) and isinstance(obs[0], tuple) and not isinstance(space.spaces[0], spaces.Tuple):
+            return list(obs)  # a tuple of single observations
+        return list(zip(*(_rows(part, inner) for part, inner in zip(obs, space.spaces, strict=True)), strict=True))
     return list(obs)
 
 
-def load(reference: str = "@last", *, runs_dir: str | Path | None = None) -> Agent:
-    """The policy of a run: its best checkpoint unless the reference names one (`@last/last`, `k3v9x/step=120000`)."""
-    run, name = resolve_checkpoint(runs_root(Path(runs_dir) if runs_dir else None), reference)
+def load(
+    reference: str | Path = "@last",
+    *,
+    env: str | None = None,
+    vecnormalize: str | Path | Literal[False] | None = None,
+    runs_dir: str | Path | None = None,
+) -> Agent:
+    """The policy of a run: its best checkpoint unless the reference names one (`@last/last`, `k3v9x/step=120000`).
+
+    A Stable-Baselines3 PPO or A2C model (`model.zip`) needs the `env` it plays. VecNormalize statistics are found beside
+    it, named by `vecnormalize`, or declined by `vecnormalize=False`.
+    """
+    check_reference(str(reference), env, vecnormalize)
+    if is_model_file(str(reference)):
+        return _load_model(Path(reference), str(env), vecnormalize)
+    run, name = resolve_checkpoint(runs_root(Path(runs_dir) if runs_dir else None), str(reference))
     saved = checkpoint.load(run.folder / "checkpoints" / name, with_state=False)
     config = from_saved(run.config()).config
     return load_agent(config, saved, run, name)
+
+
+def _load_model(path: Path, env: str, vecnormalize: str | Path | Literal[False] | None) -> Agent:
+    """The policy of a Stable-Baselines3 model; nothing in its files is unpickled."""
+    from gymnast.hub.sb3 import env_settings, read_model
+    from gymnast.hub.sb3_policies import converter
+    from gymnast.hub.vecnormalize import statistics_for
+
+    model = read_model(path)
+    convert = converter(model)
+    resolved = env_settings(env)
+    config = resolved.config
+    statistics, found = statistics_for(path, config.env.id, vecnormalize)
+    envs = make_envs(config.env.model_copy(update={"vectorization": "inprocess"}), 1)
+    try:
+        space, raw = envs.observation_space, _raw_space(envs)
+        model.check_spaces(space if isinstance(raw, spaces.Tuple) else raw, envs.action_space, config.env.id)
+        net = convert(model, space)
+        config = model.run_config(config, net.settings | statistics.policy_settings(), statistics.scales_reward)
+        policy = ActorCritic(config.policy, space, envs.action_space)
+        load_policy(policy, net.tensors | statistics.tensors(space))
+        return Agent(
+            config,
+            policy,
+            raw,
+            envs.action_space,
+            None,
+            path.name,
+            source=model.title,
+            notices=[*resolved.notices, *found],
+            only_deterministic=net.only_deterministic,
+        )
+    finally:
+        envs.close()
 
 
 def load_agent(config: RunConfig, saved: checkpoint.Checkpoint, run: Run, name: str) -> Agent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from types import TracebackType
 
 
 def main() -> None:
@@ -21,9 +22,12 @@ def main() -> None:
         app()
     except GymnastError as error:
         if debug:
+            sys.excepthook = _print_traceback
             raise
+        from gymnast.redaction import redact
+
         paragraph = str(error).partition("\n\n")[0]  # a worker's traceback follows
-        print(f"error: {paragraph}", file=sys.stderr)
+        print(f"error: {redact(paragraph)}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         if debug:
@@ -33,6 +37,18 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except Exception:
+        sys.excepthook = _print_traceback  # here, because Typer sets its own before every command
+        raise
+
+
+def _print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A traceback shows the values that were being worked on, and must not show secrets."""
+    import traceback
+
+    from gymnast.redaction import redact
+
+    sys.stderr.write(redact("".join(traceback.format_exception(kind, error, trace))))
 
 
 def imported() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from gymnast.cli import config, doctor, env, evaluate, runs, train
+from gymnast.cli import config, diff, doctor, eject, env, evaluate, export, model, rewind, runs, train
 
 app = typer.Typer(
     name="gymnast",
@@ -19,6 +19,11 @@ app.command("train")(train.train)
 app.command("resume")(train.resume)
 app.command("eval")(evaluate.evaluate)
 app.command("video")(evaluate.video)
+app.command("export")(export.export)
+app.command("eject")(eject.eject)
+app.command("model")(model.model)
+app.command("diff")(diff.diff)
+app.command("rewind")(rewind.rewind)
 app.add_typer(config.app, name="config")
 app.add_typer(env.app, name="env")
 app.add_typer(runs.app, name="runs")

@@ -1,15 +1,24 @@
-"""`gymnast config list | show | check`."""
+"""`gymnast config`: list, show, diff and check here; the commands that write files in `config_files`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gymnast.cli.options import AsJson, Overrides, echo_json
+from gymnast.cli import config_files
+from gymnast.cli.import_zoo import import_zoo
+from gymnast.cli.options import AsJson, Overrides, RunsDir, echo_json
 
-app = typer.Typer(help="List, show and check configurations.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from gymnast.config.load import Resolved
+
+app = typer.Typer(help="List, show, compare, check, tidy and save configurations.", no_args_is_help=True)
+app.command("import-zoo")(import_zoo)
+app.command("fmt")(config_files.fmt)
+app.command("schema")(config_files.schema)
+app.command("save")(config_files.save)
 
 
 @app.command("list")
@@ -22,7 +31,7 @@ def list_configs(
 
     rows = []
     for env_id, files in known_envs():
-        variants = list(dict.fromkeys(name for file in files for name in (file.data.get("variants") or {})))
+        variants = dict.fromkeys(name for file in files for name in file.variants)
         rows += [{"config": f"{env_id}:{name}", "files": [file.label for file in files]} for name in variants]
     rows = [row for row in rows if all(_fuzzy(word.lower(), str(row["config"]).lower()) for word in words or [])]
     if as_json:
@@ -35,7 +44,7 @@ def list_configs(
 
         hint = did_you_mean(
             " ".join(words or []),
-            [f"{env}:{v}" for env, fs in known_envs() for f in fs for v in (f.data.get("variants") or {})],
+            [f"{env}:{name}" for env, files in known_envs() for file in files for name in file.variants],
         )
         raise UsageError(f"No config matches {' '.join(words or [])!r}.{hint}")
 
@@ -53,11 +62,12 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Every value of a config, and where it comes from."""
-    from gymnast.cli.start import _generic
+    from gymnast.cli.start import generic
+    from gymnast.config.leaves import leaves, origin_of, text_of
     from gymnast.config.load import resolve
     from gymnast.config.plan import make_plan
 
-    resolved = resolve(reference, overrides or [], generic=_generic)
+    resolved = resolve(reference, overrides or [], generic=generic)
     plan = make_plan(resolved.config)
     data = resolved.config.model_dump(mode="json")
     if as_json:
@@ -73,39 +83,83 @@ def show(
     table.add_column("key", no_wrap=True)
     table.add_column("value", overflow="fold")
     table.add_column("from", style="dim", overflow="fold")
-    for key, value in _leaves({k: v for k, v in data.items() if k not in ("spec", "name")}):
-        origin = _origin(key, resolved.origins) or "default"
+    for key, value in leaves({k: v for k, v in data.items() if k not in ("spec", "name")}).items():
+        origin = origin_of(key, resolved.origins)
         if key in plan.reasons:
             table.add_row(key, str(plan.reasons[key]).split(":")[0].split(" = ")[0], f"derived: {plan.reasons[key]}")
         else:
-            table.add_row(key, _text(value), origin, style=None if origin != "default" else "dim")
+            table.add_row(key, text_of(value), origin, style=None if origin != "default" else "dim")
     console.print(table)
     console.print(f"The spec of the env: gymnast env show {resolved.config.env.id}", style="dim")
 
 
-def _leaves(data: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    leaves: list[tuple[str, Any]] = []
-    for key, value in data.items():
-        if isinstance(value, dict) and value and "schedule" not in value:
-            leaves += _leaves(value, f"{prefix}{key}.")
+@app.command("diff")
+def diff(
+    first: Annotated[str, typer.Argument(metavar="A", help="ENV:VARIANT, FILE.yaml:VARIANT, or a run (@last, an id).")],
+    second: Annotated[str, typer.Argument(metavar="B", help="What to compare it with.")],
+    everything: Annotated[bool, typer.Option("--all", help="Differences in the texts of the spec, too.")] = False,
+    as_json: AsJson = False,
+    runs_dir: RunsDir = None,
+) -> None:
+    """What differs between two configs once everything is resolved, and where each value comes from.
+
+    The exit code is 0 whether they differ or not; programs read --json.
+    """
+    import dataclasses
+
+    from gymnast.config.compare import compare
+    from gymnast.config.leaves import text_of
+
+    (name, old), (other, new) = (_side(reference, runs_dir) for reference in (first, second))
+    found = compare(old, new, everything=everything)
+    if as_json:
+        echo_json({"a": name, "b": other, "differences": [dataclasses.asdict(difference) for difference in found]})
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    if not found:
+        typer.echo(f"{name} and {other} are equal.")
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("key", no_wrap=True)
+    for column, style in ((name, None), (other, None), ("from", "dim")):
+        table.add_column(column, style=style, overflow="fold")
+    for one in found:
+        values = [
+            "–" if place is None else text_of(value)
+            for value, place in ((one.old, one.old_from), (one.new, one.new_from))
+        ]
+        places = dict.fromkeys(place or "–" for place in (one.old_from, one.new_from))
+        table.add_row(one.key, *values, " → ".join(places))
+    Console(highlight=False).print(table)
+
+
+def _side(reference: str, runs_dir: Path | None) -> tuple[str, Resolved]:
+    """A config or a run, with its name for people."""
+    from gymnast.cli.start import generic
+    from gymnast.config.files import known_env_ids
+    from gymnast.config.load import from_saved, resolve
+    from gymnast.config.names import RENAMED_ENVS
+    from gymnast.errors import UsageError
+    from gymnast.runs.refs import resolve_run
+    from gymnast.runs.store import runs_root
+
+    named = not reference.startswith("@") and (":" in reference or reference.endswith((".yaml", ".yml")))
+    if not named and reference not in known_env_ids() and reference not in RENAMED_ENVS:
+        try:
+            run = resolve_run(runs_root(runs_dir), reference)
+        except UsageError:
+            if "-v" not in reference:
+                raise
         else:
-            leaves.append((f"{prefix}{key}", value))
-    return leaves
-
-
-def _origin(key: str, origins: dict[str, str]) -> str | None:
-    if key in origins:
-        return origins[key]
-    return next((origin for known, origin in origins.items() if key.startswith(known + ".")), None)
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, dict) and "schedule" in value:
-        rest = ", ".join(f"{k} {v}" for k, v in value.items() if k != "schedule" and v is not None)
-        return f"{value['schedule']}: {rest}"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+            saved = from_saved(run.config())
+            saved.origins = dict.fromkeys(saved.origins, f"run {run.id}")
+            return f"run {run.id}", saved
+    resolved = resolve(reference, generic=generic)
+    for notice in resolved.notices:
+        typer.echo(notice, err=True)
+    return resolved.config.name, resolved
 
 
 @app.command("check")
@@ -132,19 +186,20 @@ def check(
 
 
 def _expand(references: list[str] | None) -> list[str]:
+    """Configs to check: a file or an env without a variant stands for all its variants."""
     from gymnast.config import files
-    from gymnast.config.load import _variants
 
+    everything = {
+        env: dict.fromkeys(name for file in found for name in file.variants) for env, found in files.known_envs()
+    }
     if not references:
-        return [
-            f"{env}:{name}"
-            for env, fs in files.known_envs()
-            for name in dict.fromkeys(v for f in fs for v in _variants(f))
-        ]
+        return [f"{env}:{name}" for env, names in everything.items() for name in names]
     ids: list[str] = []
     for reference in references:
         if reference.endswith((".yaml", ".yml")):
-            ids += [f"{reference}:{name}" for name in _variants(files.read(Path(reference)))]
+            ids += [f"{reference}:{name}" for name in files.read(Path(reference)).variants]
+        elif reference in everything:
+            ids += [f"{reference}:{name}" for name in everything[reference]]
         else:
             ids.append(reference)
     return ids

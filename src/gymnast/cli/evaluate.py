@@ -3,16 +3,52 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from gymnast.cli import imported
 from gymnast.cli.options import AsJson, RunsDir
 
+if TYPE_CHECKING:
+    from gymnast.api import Agent
+
 Reference = Annotated[
-    str, typer.Argument(metavar="RUN[/CHECKPOINT]", help="@last, an id, @best:ENV, @last/step=5000 …")
+    str,
+    typer.Argument(
+        metavar="RUN[/CHECKPOINT]",
+        help="@last, an id, @best:ENV, @last/step=5000 …, or a Stable-Baselines3 PPO or A2C model.zip.",
+    ),
 ]
+Env = Annotated[str | None, typer.Option("--env", help="Environment that a model.zip plays.")]
+VecNormalize = Annotated[
+    Path | None,
+    typer.Option("--vecnormalize", help="VecNormalize file of a model.zip (default: vecnormalize.pkl beside it)."),
+]
+NoVecNormalize = Annotated[bool, typer.Option("--no-vecnormalize", help="Use no VecNormalize file.")]
+
+
+def _load(reference: str, env: str | None, vecnormalize: Path | None, none: bool, runs_dir: Path | None) -> Agent:
+    """The agent a reference names; mistakes in the reference are told before torch is imported."""
+    from gymnast.errors import UsageError
+    from gymnast.hub.references import check_reference, is_model_file
+    from gymnast.runs.refs import resolve_checkpoint
+    from gymnast.runs.store import runs_root
+
+    if none and vecnormalize is not None:
+        raise UsageError("--vecnormalize and --no-vecnormalize contradict each other: give one.")
+    choice: Path | Literal[False] | None = False if none else vecnormalize
+    check_reference(reference, env, choice)
+    if not is_model_file(reference):
+        resolve_checkpoint(runs_root(runs_dir), reference)
+
+    from gymnast import api
+
+    imported()
+    agent = api.load(reference, env=env, vecnormalize=choice, runs_dir=runs_dir)
+    for notice in agent.notices:
+        typer.echo(notice, err=True)
+    return agent
 
 
 def evaluate(
@@ -22,17 +58,20 @@ def evaluate(
         int | None, typer.Option("--seed", help="Seed of the episodes (default: fresh ones of the run's seed).")
     ] = None,
     stochastic: Annotated[bool, typer.Option("--stochastic/--deterministic", help="Sample actions.")] = False,
+    env: Env = None,
+    vecnormalize: VecNormalize = None,
+    no_vecnormalize: NoVecNormalize = False,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
 ) -> None:
     """Evaluate a run's best (or a named) checkpoint on fresh episodes."""
-    from gymnast import api
+    agent = _load(reference, env, vecnormalize, no_vecnormalize, runs_dir)
+    agent.check_sampling(not stochastic)
+
     from gymnast.training.evaluator import eval_env_config, make_evaluation, run_evaluation
     from gymnast.training.session import prepare_process
 
-    imported()
     prepare_process(1)
-    agent = api.load(reference, runs_dir=runs_dir)
     changed = {"episodes": episodes, "deterministic": not stochastic}
     config = agent.config.model_copy(update={"eval": agent.config.eval.model_copy(update=changed)})
     env_config, differences = eval_env_config(config)
@@ -44,9 +83,10 @@ def evaluate(
     if as_json:
         from gymnast.cli.options import echo_json
 
-        echo_json({"run": agent.run.id, "checkpoint": agent.checkpoint, "env": config.env.id, **result.as_json()})
+        where = {"run": agent.run.id if agent.run else None, "source": agent.source, "checkpoint": agent.checkpoint}
+        echo_json({**where, "env": config.env.id, **result.as_json()})
         return
-    typer.echo(f"{config.name} run {agent.run.id}, {agent.checkpoint}")
+    typer.echo(f"{config.name} {agent.source}")
     typer.echo(result.sentence())
     for key, value in differences.items():
         typer.echo(f"differs from training: {key} = {value}")
@@ -55,24 +95,28 @@ def evaluate(
 def video(
     reference: Reference = "@last",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write (default: the run's videos folder).")
+        Path | None, typer.Option("--output", "-o", help="File to write (default: the run's videos folder, or here).")
     ] = None,
     episodes: Annotated[int, typer.Option("--episodes", "-e", min=1, help="Episodes, one after the other.")] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first episode.")] = 0,
     stochastic: Annotated[bool, typer.Option("--stochastic/--deterministic", help="Sample actions.")] = False,
+    env: Env = None,
+    vecnormalize: VecNormalize = None,
+    no_vecnormalize: NoVecNormalize = False,
     runs_dir: RunsDir = None,
 ) -> None:
     """Record episodes of a run's best (or a named) checkpoint as an MP4."""
+    agent = _load(reference, env, vecnormalize, no_vecnormalize, runs_dir)
+    agent.check_sampling(not stochastic)
+
     from rich.console import Console
 
-    from gymnast import api
     from gymnast.evaluation.trace import record_episode
     from gymnast.evaluation.video import write_video
     from gymnast.metrics.table import progress
 
-    imported()
-    agent = api.load(reference, runs_dir=runs_dir)
-    path = output or agent.run.videos / f"{agent.checkpoint}-seed{seed}.mp4"
+    folder, name = (agent.run.videos, agent.checkpoint) if agent.run else (Path(), Path(agent.checkpoint).stem)
+    path = output or folder / f"{name}-seed{seed}.mp4"
     console = Console(stderr=True)
     traces = []
     with progress(console, "playing", episodes) as bar:
@@ -81,6 +125,8 @@ def video(
                 record_episode(agent.policy, agent.config, seed=seed + i, deterministic=not stochastic, frames=True)
             )
             bar.update(i + 1)
-    write_video(path, traces, agent.config, checkpoint=agent.checkpoint, run_id=agent.run.id)
+    write_video(
+        path, traces, agent.config, checkpoint=agent.checkpoint, run_id=agent.run.id if agent.run else agent.source
+    )
     returns = ", ".join(f"{trace.ret:g}" for trace in traces)
     typer.echo(f"{path}  ({sum(len(trace) for trace in traces)} steps, return {returns})")

@@ -1,118 +1,106 @@
-"""`gymnast runs list | show`."""
+"""`gymnast runs`: the group and `list`; the other commands lie in `runs_*`."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gymnast.cli import runs_compare, runs_files, runs_labels, runs_show
 from gymnast.cli.options import AsJson, RunsDir, echo_json
 
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod
+
+    from gymnast.runs.index import RunRow
+
 app = typer.Typer(help="What was trained here.", no_args_is_help=True)
+app.command("show")(runs_show.show)
+app.command("compare")(runs_compare.compare)
+app.command("best")(runs_compare.best)
+app.command("tag")(runs_labels.tag)
+app.command("note")(runs_labels.note)
+app.command("rm")(runs_files.rm)
+app.command("prune")(runs_files.prune)
+app.command("export")(runs_files.export)
+app.command("import")(runs_files.import_)
+app.command("rebuild")(runs_files.rebuild)
+
+NUMBERS = ("seed", "env steps", "eval", "time")
 
 
 @app.command("list")
 def list_runs(
-    last: Annotated[int, typer.Option("--last", "-l", min=1, help="How many, newest first.")] = 20,
+    env: Annotated[str | None, typer.Option("--env", help="Only this environment; * stands for anything.")] = None,
+    algo: Annotated[str | None, typer.Option("--algo", help="Only this algorithm.")] = None,
+    config: Annotated[str | None, typer.Option("--config", help="Only this config, e.g. 'CartPole-v1:*'.")] = None,
+    status: Annotated[
+        str | None, typer.Option("--status", help="running, finished, interrupted, failed or crashed.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option("--tag", help="Only runs with this tag.")] = None,
+    solved: Annotated[bool | None, typer.Option("--solved/--not-solved", help="Only (un)solved runs.")] = None,
+    since: Annotated[str | None, typer.Option("--since", help="Created since: 7d, 12h, 2026-11-16.")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Created until: 7d, 12h, 2026-11-16.")] = None,
+    sort: Annotated[
+        str, typer.Option("--sort", help="created, return, last-return, steps, time, env or config.")
+    ] = "created",
+    last: Annotated[int, typer.Option("--last", "-l", min=1, help="How many.")] = 20,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
 ) -> None:
     """Runs, newest first."""
     from gymnast.runs import index
-    from gymnast.runs.store import runs_root
+    from gymnast.runs.labels import read_note
+    from gymnast.runs.store import Run, runs_root
+    from gymnast.runs.when import parse_moment
 
     root = runs_root(runs_dir)
-    rows = index.list_runs(root)[:last] if root.is_dir() else []
+    filters: dict[str, Any] = {
+        "env": env,
+        "algo": algo,
+        "config": config,
+        "status": status,
+        "tag": tag,
+        "solved": solved,
+    }
+    filters["since"] = parse_moment(since, "--since") if since else None
+    filters["until"] = parse_moment(until, "--until", end=True) if until else None
+    rows = index.list_runs(root, **filters, sort=sort, limit=last)
     if as_json:
-        echo_json([dataclasses.asdict(row) for row in rows])
+        echo_json([dataclasses.asdict(row) | {"note": read_note(Run(root / row.id))} for row in rows])
         return
-    if not rows:
+    if not rows and any(value is not None for value in filters.values()):
+        typer.echo(f"No run in {root} fits.")
+    elif not rows:
         typer.echo(f"No runs in {root} yet. Start one: gymnast train CartPole-v1:ppo")
-        return
+    else:
+        _print_rows(rows)
+
+
+def _print_rows(rows: list[RunRow]) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=None, pad_edge=False)
-    for column in ("run", "config", "seed", "status", "env steps", "eval", "time", "started"):
-        table.add_column(
-            column, no_wrap=True, justify="right" if column in ("seed", "env steps", "eval", "time") else "left"
-        )
+    columns = ["run", "config", "seed", "status", "env steps", "eval", "time", "started"]
+    console, table = Console(), Table(box=None, pad_edge=False)
+    if any(row.tags for row in rows):
+        columns = [name for name in columns if name != "started" or console.width >= 100] + ["tags"]
+    for column in columns:
+        justify: JustifyMethod = "right" if column in NUMBERS else "left"
+        table.add_column(column, no_wrap=column != "tags", overflow="fold", justify=justify)
     for row in rows:
-        score = "" if row.last_return is None else f"{row.last_return:.4g}"
-        status = "solved" if row.solved and row.status == "finished" else row.status
-        started = row.created[5:16].replace("T", " ")
-        table.add_row(
-            row.id, row.config, str(row.seed), status, f"{row.env_steps:,}", score, f"{row.wall_seconds:.0f} s", started
-        )
-    Console().print(table)
-
-
-@app.command("show")
-def show(
-    reference: Annotated[str, typer.Argument(metavar="RUN", help="@last, an id, @best:ENV …")] = "@last",
-    as_json: AsJson = False,
-    runs_dir: RunsDir = None,
-) -> None:
-    """One run: status, result, checkpoints, last metrics."""
-    from gymnast.metrics.catalogue import load_catalogue
-    from gymnast.metrics.sinks.jsonl import read_rows
-    from gymnast.runs import checkpoint
-    from gymnast.runs.refs import resolve_run
-    from gymnast.runs.store import runs_root
-
-    run = resolve_run(runs_root(runs_dir), reference)
-    status, rows = run.status(), read_rows(run.metrics_path)
-    names = [f"step={step}" for step in checkpoint.steps(run.folder)]
-    best, newest = (checkpoint.read_pointer(run.folder, pointer) for pointer in ("best", "last"))
-    last: dict[str, Any] = rows[-1] if rows else {}
-    if as_json:
-        state = dataclasses.asdict(status) | {"state": run.shown_state()}
-        echo_json(
-            {
-                "id": run.id,
-                "folder": str(run.folder),
-                "status": state,
-                "checkpoints": names,
-                "best": best,
-                "last": newest,
-                "metrics": last,
-            }
-        )
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    console, catalogue = Console(highlight=False), load_catalogue()
-    console.print(
-        f"[bold]{run.id}[/bold]  {run.config().get('name', '')}  {run.shown_state()}"
-        + (f": {status.stop_reason}" if status.stop_reason else "")
-    )
-    console.print(
-        f"{status.env_steps:,} env steps in {status.wall_seconds:.1f} s, attempt {status.attempt}, {run.folder}"
-    )
-    marks = {best: " (best)", newest: " (last)"}
-    both = " (best, last)" if best == newest else None
-    console.print(
-        "checkpoints: " + (", ".join(name + (both or marks[name] if name in marks else "") for name in names) or "none")
-    )
-    table = Table(box=None, pad_edge=False)
-    for column in ("metric", "value", "meaning"):
-        table.add_column(column, overflow="fold", style="dim" if column == "meaning" else None)
-    values = _latest(rows)
-    for name in catalogue.order(values):
-        metric = catalogue.get(name)
-        table.add_row(name, catalogue.format(name, values[name]), metric.meaning if metric else "")
-    console.print(table)
-
-
-def _latest(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """The last known value of each metric (evaluations are not in every row)."""
-    values: dict[str, float] = {}
-    for row in rows[-2000:]:
-        values |= {
-            name: value
-            for name, value in row.items()
-            if isinstance(value, (int, float)) and name not in ("attempt", "resumed_from")
+        cells = {
+            "run": row.id,
+            "config": row.config,
+            "seed": str(row.seed),
+            "status": "solved" if row.solved and row.status == "finished" else row.status,
+            "env steps": f"{row.env_steps:,}",
+            "eval": "" if row.last_return is None else f"{row.last_return:.4g}",
+            "time": f"{row.wall_seconds:.0f} s",
+            "started": row.created[5:16].replace("T", " "),
+            "tags": " ".join(row.tags),
         }
-    return values
+        table.add_row(*(Text(cells[column]) for column in columns))
+    console.print(table)

@@ -20,7 +20,7 @@ def start_training(
     from gymnast.config.load import resolve
 
     # Wrong names fail here, before the seconds that importing torch takes.
-    resolved = resolve(reference, overrides, settings=settings, generic=_generic)
+    resolved = resolve(reference, overrides, settings=settings, generic=generic)
     from gymnast.runs.store import runs_root
     from gymnast.training.loop import train
 
@@ -66,10 +66,14 @@ def resume_training(
     _leave(train(resolved, root, reporter=reporter, resume=Resume(run, point, optimizer)))
 
 
-def _generic(env_id: str, algorithm: str, env: dict[str, Any]) -> dict[str, Any]:
+def generic(env_id: str, algorithm: str, env: dict[str, Any]) -> dict[str, Any]:
+    """Settings for an env without a file, chosen from its spaces; imports Gymnasium only then."""
     from gymnast.envs.registry import generic_defaults
 
     return generic_defaults(env_id, algorithm, env)
+
+
+_generic = generic  # its former name, which other commands still import
 
 
 def _reporter(quiet: bool) -> Any:

@@ -25,6 +25,11 @@ class ConfigFile:
     lines: dict[Path_, int]
 
     @property
+    def variants(self) -> dict[str, Any]:
+        """The variants by name; a body may be None."""
+        return self.data.get("variants") or {}
+
+    @property
     def label(self) -> str:
         """Short name for messages: shipped files relative to the package, others as given."""
         return str(self.path.relative_to(SHIPPED.parent)) if self.path.is_relative_to(SHIPPED) else str(self.path)
@@ -88,9 +93,24 @@ def _read(path: Path, modified: int) -> ConfigFile:
     for key in ("spec", "defaults", "variants"):
         if not isinstance(data.get(key, {}), (dict, type(None))):
             raise ConfigError(f"{file.where((key,))}: '{key}' must be a mapping.")
-    for name, body in (data.get("variants") or {}).items():
+    for key in ("id", "extends"):
+        if not isinstance(data.get(key, ""), (str, type(None))):
+            raise ConfigError(f"{file.where((key,))}: '{key}' must be text (got {data[key]!r}).")
+    aliases = [] if data.get("aliases") is None else data["aliases"]
+    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
+        raise ConfigError(f"{file.where(('aliases',))}: 'aliases' must be a list of env ids (got {aliases!r}).")
+    for name, body in file.variants.items():
         if not isinstance(body, (dict, type(None))):
             raise ConfigError(f"{file.where(('variants', name))}: variant '{name}' must be a mapping, got {body!r}.")
+        parent = (body or {}).get("extends")
+        if not isinstance(parent, (str, type(None))):
+            where = file.where(("variants", name, "extends"))
+            raise ConfigError(f"{where}: 'extends' must be the name of a variant (got {parent!r}).")
+    layers: dict[Path_, Any] = {("defaults",): data.get("defaults")}
+    layers |= {("variants", name): body for name, body in file.variants.items()}
+    for layer, body in layers.items():
+        if "name" in (body or {}):  # a run has one, but it is made from the env and the variant
+            raise ConfigError(f"{file.where((*layer, 'name'))}: unknown key 'name'.")
     return file
 
 

@@ -21,6 +21,7 @@ from gymnast.config.model import Model
 from gymnast.config.names import ALIASES, CONVERSIONS, RENAMED_ENVS
 from gymnast.config.schema import RunConfig
 from gymnast.errors import ConfigError, UsageError, did_you_mean
+from gymnast.redaction import refuse_secrets
 
 SECTIONS = ("env", "policy", "algo", "train", "eval", "log", "spec")
 # Free-form mappings: their keys are not ours to check.
@@ -95,18 +96,20 @@ def resolve(
     *,
     settings: dict[str, Any] | None = None,
     generic: GenericDefaults | None = None,
+    unwritten: ConfigFile | None = None,
 ) -> Resolved:
     """Build the config of one run. `settings` are dotted keys from Python or CLI flags; they win over `overrides`.
 
     `generic(env_id, algorithm, env)` gives defaults for an env that has no file (ENV-7); it may raise for unknown envs.
     `env` is what the overrides say about the env section (module, kwargs, time_limit), without which it cannot be made.
+    `unwritten` is a file as it is going to be; it takes the place of the one at its path.
     """
     env_id, variant = split_reference(reference)
     notices: list[str] = []
     if env_id in RENAMED_ENVS:
         notices.append(f"{env_id} is now {RENAMED_ENVS[env_id]}; running that.")
         env_id = RENAMED_ENVS[env_id]
-    stack = _file_stack(env_id)
+    stack = _file_stack(env_id) if unwritten is None else _stack_on(unwritten)
     merger = _Merger()
     if stack:
         env_id = str(stack[0].data.get("id", env_id))
@@ -121,6 +124,7 @@ def resolve(
         given = _Merger()
         given.data["algo"] = {"id": algorithm}
         _add_overrides(given, overrides, settings)
+        refuse_secrets(given.data, given.origins)  # before the env is made with it, and complains about it aloud
         merger.add(generic(env_id, algorithm, given.data.get("env", {})), lambda path: "chosen from the env's spaces")
     for section, value, origin in (("env", env_id, "config id"), ("algo", algorithm, "variant name")):
         if "id" not in merger.data.setdefault(section, {}):
@@ -149,16 +153,16 @@ def _file_stack(env_id: str) -> list[ConfigFile]:
     own = files.read(Path(env_id))
     if "id" not in own.data:
         raise ConfigError(f"{own.label} needs 'id:', the environment it is for.")
+    return _stack_on(own)
+
+
+def _stack_on(own: ConfigFile) -> list[ConfigFile]:
     below = [file for file in files.env_files(str(own.data["id"])) if file.path.resolve() != own.path.resolve()]
     return [*below, own]
 
 
-def _variants(file: ConfigFile) -> dict[str, Any]:
-    return file.data.get("variants") or {}
-
-
 def _check_variant(env_id: str, variant: str | None, stack: list[ConfigFile]) -> str:
-    known = list(dict.fromkeys(name for file in stack for name in _variants(file)))
+    known = list(dict.fromkeys(name for file in stack for name in file.variants))
     if variant is None:
         if len(known) >= 1 and "ppo" in known:
             return "ppo"
@@ -186,14 +190,14 @@ def _chain(variant: str, stack: list[ConfigFile]) -> list[tuple[ConfigFile, str]
     name: str | None = variant
     where = stack[-1].label
     while name is not None:
-        holders = [file for file in stack if name in _variants(file)]
+        holders = [file for file in stack if name in file.variants]
         if not holders or name in seen:
-            known = {known for file in stack for known in _variants(file)}
+            known = {known for file in stack for known in file.variants}
             unknown = f"extends unknown variant '{name}'.{did_you_mean(name, known)}"
             raise ConfigError(f"{where}: variant '{variant}' {'extends itself.' if name in seen else unknown}")
         seen.add(name)
         chain = [(file, name) for file in holders] + chain
-        parents = [(file, (_variants(file)[name] or {}).get("extends")) for file in holders]
+        parents = [(file, (file.variants[name] or {}).get("extends")) for file in holders]
         child, (file, parent) = name, next((pair for pair in reversed(parents) if pair[1]), (stack[-1], None))
         where, name = file.where(("variants", child, "extends")), None if parent is None else str(parent)
     return chain
@@ -201,7 +205,7 @@ def _chain(variant: str, stack: list[ConfigFile]) -> list[tuple[ConfigFile, str]
 
 def _variant_algorithm(variant: str, stack: list[ConfigFile]) -> str:
     for file, name in reversed(_chain(variant, stack)):
-        body = _variants(file)[name] or {}
+        body = file.variants[name] or {}
         if isinstance(body.get("algo"), dict) and "id" in body["algo"]:
             return str(body["algo"]["id"])
         if infer_algorithm(name):
@@ -215,13 +219,13 @@ def _add_file_layers(merger: _Merger, stack: list[ConfigFile], variant: str, alg
         name, file = base_names[-1]
         base = files.base(name, file.where(("extends",)))
         merger.add(base.data.get("defaults"), _where(base, ("defaults",)))
-        if algorithm in _variants(base):
-            merger.add(_variants(base)[algorithm], _where(base, ("variants", algorithm)))
+        if algorithm in base.variants:
+            merger.add(base.variants[algorithm], _where(base, ("variants", algorithm)))
     for file in stack:
         merger.add({"spec": file.data["spec"]} if file.data.get("spec") else None, _where(file, ()))
         merger.add(file.data.get("defaults"), _where(file, ("defaults",)))
     for file, name in _chain(variant, stack):
-        body = {key: value for key, value in (_variants(file)[name] or {}).items() if key != "extends"}
+        body = {key: value for key, value in (file.variants[name] or {}).items() if key != "extends"}
         merger.add(body, _where(file, ("variants", name)))
 
 
@@ -330,6 +334,7 @@ def known_keys(algorithm: str) -> list[str]:
 
 def validate(data: dict[str, Any], origins: dict[str, str]) -> RunConfig:
     """The typed config, or one sentence per problem with file, line and suggestion."""
+    refuse_secrets(data, origins)
     try:
         config = RunConfig.model_validate(data)
     except ValidationError as error:

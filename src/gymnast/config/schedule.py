@@ -149,7 +149,7 @@ class Piecewise(Model):
 
 
 Schedule = Constant | Linear | Cosine | Exponential | Piecewise
-_KINDS: dict[str, type[Constant | Linear | Cosine | Exponential | Piecewise]] = {
+SCHEDULES: dict[str, type[Constant | Linear | Cosine | Exponential | Piecewise]] = {
     "constant": Constant,
     "linear": Linear,
     "cosine": Cosine,
@@ -166,17 +166,18 @@ def _short_forms(raw: Any) -> Any:
             raise ValueError(f"'{raw}' is not a schedule: after lin_ comes a number, as in lin_2.5e-4") from None
     if isinstance(raw, list):
         return {"schedule": "piecewise", "points": raw}
-    if isinstance(raw, dict) and str(raw.get("schedule")) not in _KINDS:
-        raise ValueError(f"a schedule needs 'schedule:' with one of {', '.join(_KINDS)}")
+    if isinstance(raw, dict) and str(raw.get("schedule")) not in SCHEDULES:
+        raise ValueError(f"a schedule needs 'schedule:' with one of {', '.join(SCHEDULES)}")
     return raw
 
 
-def _number_or_schedule(raw: Any) -> Any:
+def number_or_schedule(raw: Any) -> Any:
+    """A finite number or a schedule from what a file or command line says."""
     raw = _short_forms(raw)
     if isinstance(raw, (Constant, Linear, Cosine, Exponential, Piecewise)):
         return raw
     if isinstance(raw, dict):
-        return _KINDS[raw["schedule"]].model_validate(raw)
+        return SCHEDULES[raw["schedule"]].model_validate(raw)
     if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
         raise ValueError("expected a number or a schedule")
     try:
@@ -192,22 +193,31 @@ if TYPE_CHECKING:
     Scheduled = float | Schedule
 else:
     # Validated by hand: a union of five models in each of twenty fields would cost a tenth of a second at every start.
-    Scheduled = Annotated[Any, PlainValidator(_number_or_schedule, json_schema_input_type=float | Schedule)]
+    Scheduled = Annotated[Any, PlainValidator(number_or_schedule, json_schema_input_type=float | Schedule)]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of every value a schedule can take; it may fall to an open bound, not start there."""
+
+    low: float | None
+    high: float | None
+    open_low: bool
+
+    def __call__(self, value: float | Schedule) -> float | Schedule:
+        """The value, or an error."""
+        for i, number in enumerate([value] if isinstance(value, float) else value.values()):
+            closed = not self.open_low or i > 0
+            if self.low is not None and (number < self.low if closed else number <= self.low):
+                raise ValueError(f"must be {'at least' if closed else 'above'} {self.low:g}, got {number:g}")
+            if self.high is not None and number > self.high:
+                raise ValueError(f"must be at most {self.high:g}, got {number:g}")
+        return value
 
 
 def within(low: float | None = None, high: float | None = None, *, open_low: bool = False) -> AfterValidator:
-    """Range check that looks at every value a schedule can take; it may fall to an open bound, not start there."""
-
-    def check(value: float | Schedule) -> float | Schedule:
-        for i, number in enumerate([value] if isinstance(value, float) else value.values()):
-            closed = not open_low or i > 0
-            if low is not None and (number < low if closed else number <= low):
-                raise ValueError(f"must be {'at least' if closed else 'above'} {low:g}, got {number:g}")
-            if high is not None and number > high:
-                raise ValueError(f"must be at most {high:g}, got {number:g}")
-        return value
-
-    return AfterValidator(check)
+    """Range check of a number or schedule."""
+    return AfterValidator(Range(low, high, open_low))
 
 
 def value_at(value: float | Schedule, clock: Clock) -> float:

@@ -133,6 +133,10 @@ class TrainConfig(Model):
     """Env steps between checkpoints; a tenth of the budget by default. The last and the best are always written."""
     keep_checkpoints: PositiveInt = 2
     """How many besides the best one stay on disk."""
+    grace_period: PositiveFloat = 10.0
+    """Seconds from the first Ctrl-C or SIGTERM to a checkpoint on disk; a longer iteration is left and repeated on resume."""
+    trace_hashes: bool = False
+    """Log hashes of every batch, gradient and weight update to trace.jsonl, the proof of `gymnast rewind`."""
 
     @model_validator(mode="after")
     def _one_budget(self) -> TrainConfig:

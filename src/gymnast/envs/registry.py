@@ -24,6 +24,7 @@ from gymnast.envs.vector import VectorEnv
 from gymnast.envs.wrappers import TIME_LIMIT, check_names, wrap
 from gymnast.envs.wrappers.vector import ActionClip
 from gymnast.errors import ConfigError, GymnastError, MissingPackageError, UsageError, did_you_mean
+from gymnast.redaction import expand
 
 # Packages that register their envs on import, by id prefix, and the extra that installs them.
 FAMILIES = {
@@ -92,7 +93,7 @@ def make_one(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
     """One bare env as the workers and the in-process adapter use it."""
     spec = env_spec(config.id, config.module)
     limit = time_limit_of(config)
-    kwargs: dict[str, Any] = dict(config.kwargs)
+    kwargs: dict[str, Any] = expand(config.kwargs, "env.kwargs")
     if render_mode is not None:
         kwargs["render_mode"] = render_mode
     try:

@@ -52,7 +52,7 @@ class ActorCritic(nn.Module):
             self.critic = DenseChain([n_in, *critic_hidden, 1], config.activation, **first) if critic else None
         self._initialise(config.init, generator or torch.Generator().manual_seed(0))
         with torch.no_grad():
-            self.actor.layers[-1].bias[self.distribution.log_std_outputs] = config.log_std_init  # type: ignore[index,operator]
+            self.actor.layers[-1].bias[self.distribution.log_std_outputs] = config.log_std_init  # type: ignore[operator]
         free = self.distribution.n_params - n_out
         self.log_std = nn.Parameter(torch.full((free,), config.log_std_init)) if free else None
         self.by_hand = all(chain.by_hand for chain in (self.trunk, self.actor, self.critic) if chain is not None)

@@ -20,17 +20,20 @@ class FlatParameters:
         first = parameters[0]
         self.values = torch.empty(total, dtype=first.dtype, device=first.device)
         self.grads = torch.zeros_like(self.values)
-        offset = 0
+        self._shapes = [parameter.shape for parameter in parameters]
         with torch.no_grad():
-            for parameter in parameters:
-                view = self.values[offset : offset + parameter.numel()].view(parameter.shape)
-                view.copy_(parameter)
-                parameter.data = view
-                parameter.grad = self.grads[offset : offset + parameter.numel()].view(parameter.shape)
-                offset += parameter.numel()
+            for parameter, value, grad in zip(parameters, self.split(self.values), self.split(self.grads), strict=True):
+                value.copy_(parameter)
+                parameter.data = value
+                parameter.grad = grad
         for part in module.modules():
             if isinstance(part, DenseChain):
                 part.bind()
+
+    def split(self, flat: Tensor) -> list[Tensor]:
+        """Views of a flat tensor in the shapes of the parameters, in their order."""
+        pieces = flat.split([shape.numel() for shape in self._shapes])
+        return [piece.view(shape) for piece, shape in zip(pieces, self._shapes, strict=True)]
 
     def norm(self) -> Tensor:
         """Global gradient norm, on the device."""

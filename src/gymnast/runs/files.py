@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,6 +30,21 @@ def write_atomic(path: Path, data: str | bytes, *, sync: bool = False) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Work in a folder while no other process does; locks the folder itself, so no lock file stays behind."""
+    descriptor = -1
+    with contextlib.suppress(PermissionError):  # Windows opens no folders
+        descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        if descriptor >= 0:
+            flock(descriptor, alone=True, wait=True)
+        yield
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def flock(descriptor: int, *, alone: bool, wait: bool) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import json
+import math
 import os
 import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple, dataclass, fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,6 +55,22 @@ class RunRow:
     wall_seconds: float
     tags: tuple[str, ...]
 
+
+def _highest(value: float | None) -> float:
+    """For sorting: highest first, none last."""
+    return math.inf if value is None else -value
+
+
+SORTS: dict[str, Callable[[RunRow], Any]] = {
+    "created": lambda row: 0,
+    "return": lambda row: _highest(row.best_return),
+    "last-return": lambda row: _highest(row.last_return),
+    "steps": lambda row: -row.env_steps,
+    "time": lambda row: -row.wall_seconds,
+    "env": lambda row: row.env.lower(),
+    "config": lambda row: row.config.lower(),
+}
+"""Orders of a listing; runs that are equal in it come newest first."""
 
 _COLUMNS = [field.name for field in fields(RunRow)]
 _CREATE = f"CREATE TABLE runs ({', '.join(_COLUMNS)}, stamp, PRIMARY KEY (id))"
@@ -122,10 +140,18 @@ def list_runs(
     seed: int | None = None,
     tag: str | None = None,
     solved: bool | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    sort: str = "created",
     limit: int | None = None,
     notice: Callable[[str], None] = print_notice,
 ) -> list[RunRow]:
-    """Runs, newest first. Text filters ignore case and take `*`; `status` may also be `crashed`."""
+    """Runs, newest first. Text filters ignore case and take `*`; `status` may also be `crashed`.
+
+    `since` and `until` bound when a run was created. `sort` is a key of `SORTS`.
+    """
+    if sort not in SORTS:
+        raise UsageError(f"Cannot sort by '{sort}'.{did_you_mean(sort, SORTS)} Known: {', '.join(SORTS)}.")
     states = (*STATES, CRASHED)
     if status is not None and status not in states:
         raise UsageError(f"Unknown status '{status}'.{did_you_mean(status, states)} Known: {', '.join(states)}.")
@@ -136,6 +162,8 @@ def list_runs(
     except (OSError, sqlite3.Error):  # a folder we may only read: slower, equally true
         rows = [read_row(Run(Path(root) / run_id)) for run_id in _stamps(Path(root))]
     rows.sort(key=lambda row: (row.created, row.id), reverse=True)
+    rows.sort(key=SORTS[sort])
+    earliest, latest = (_moment(bound) if bound else None for bound in (since, until))
     found: list[RunRow] = []
     for row in rows:
         if limit is not None and len(found) >= limit:
@@ -145,6 +173,8 @@ def list_runs(
         if (seed is not None and row.seed != seed) or (solved is not None and row.solved != solved):
             continue
         if tag is not None and tag not in row.tags:
+            continue
+        if (earliest and row.created < earliest) or (latest and row.created >= latest):
             continue
         if row.status == "running":
             row = replace(row, status=Run(Path(root) / row.id).shown_state())  # noqa: PLW2901
@@ -171,6 +201,11 @@ def rebuild(root: Path, *, notice: Callable[[str], None] = print_notice) -> int:
 
 
 # --- rows and folders ---------------------------------------------------------------------------------------
+
+
+def _moment(bound: datetime) -> str:
+    """As `created` is written, so that texts can be compared."""
+    return bound.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def _at(config: dict[str, Any], section: str, key: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +22,11 @@ def resolve_run(root: Path, ref: str, *, paths: bool = True) -> Run:
     if tail is not None:
         raise UsageError(f"'{ref}' names a checkpoint, and a run is wanted here: use '{head}'.")
     return run
+
+
+def resolve_runs(root: Path, refs: Iterable[str], *, paths: bool = True) -> list[Run]:
+    """The runs that references name, each once."""
+    return list(dict.fromkeys(resolve_run(root, ref, paths=paths) for ref in refs))
 
 
 def resolve_checkpoint(

@@ -16,7 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from gymnast.config.leaves import leaves
 from gymnast.errors import GymnastError, UsageError
+from gymnast.redaction import redact
+from gymnast.runs import lineage
 from gymnast.runs.files import now, write_atomic
 from gymnast.runs.lock import RunLock
 from gymnast.runs.process import this_process
@@ -106,7 +109,7 @@ class Run:
         made: list[Path] = []
         run: Run | None = None
         try:
-            _make_root(root, made)
+            make_root(root, made)
             run = cls(_make_folder(root))
             run.checkpoints.mkdir()
             run.videos.mkdir()
@@ -177,6 +180,8 @@ class Run:
         for key, value in values.items():
             if isinstance(value, float) and not math.isfinite(value):
                 values[key] = FIELDS[key][1]  # strict JSON has no NaN
+        if values["stop_reason"]:
+            values["stop_reason"] = redact(values["stop_reason"])  # the words of an error
         write_atomic(self.status_path, json.dumps(values, indent=1, allow_nan=False) + "\n")
 
     def update(self, **changes: Any) -> Status:
@@ -190,19 +195,34 @@ class Run:
             ) from error
         return status
 
-    def begin(self, config: dict[str, Any] | None = None) -> Status:
-        """Start a further attempt (resume) owned by this process; take the lock first. `config` replaces the saved one."""
+    def begin(self, config: dict[str, Any], *, start: str, optimizer: bool = True) -> Status:
+        """Start a further attempt (resume) at checkpoint `start`, owned by this process; take the lock first.
+
+        A changed config replaces the saved one, which stays beside it, and the changes go into the lineage.
+        """
         self.point_last()
-        if config is not None and config != self.config():
+        attempt, old = self.status().attempt + 1, self.config()
+        if config != old:
+            write_atomic(self.folder / f"config-{attempt - 1}.json", json.dumps(old, indent=2, allow_nan=False) + "\n")
             write_atomic(self.config_path, json.dumps(config, indent=2, allow_nan=False) + "\n")
+        before, after = leaves(old), leaves(config)
+        keys = [key for key in dict.fromkeys([*before, *after]) if before.get(key) != after.get(key)]
+        changes = {key: [before.get(key), after.get(key)] for key in keys}
+        lineage.add_attempt(self.folder, lineage.Attempt(attempt, start, changes, optimizer))
         return self.update(
-            state="running",
-            attempt=self.status().attempt + 1,
-            started=now(),
-            ended=None,
-            stop_reason=None,
-            **this_process(),
+            state="running", attempt=attempt, started=now(), ended=None, stop_reason=None, **this_process()
         )
+
+    def config_of(self, attempt: int) -> dict[str, Any]:
+        """The config an attempt ran under: the current one, or the copy kept when a later attempt changed it."""
+        kept = [int(path.stem.partition("-")[2]) for path in self.folder.glob("config-*.json")]
+        number = min((n for n in kept if n >= attempt), default=None)
+        path = self.config_path if number is None else self.folder / f"config-{number}.json"
+        try:
+            found = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise GymnastError(f"The config of run {self.id} cannot be read ('{path}'): {error}") from error
+        return found if isinstance(found, dict) else {}
 
     def finish(self, state: str, stop_reason: str, **changes: Any) -> Status:
         """End the attempt as `finished`, `interrupted` or `failed`, with the reason in words."""
@@ -264,7 +284,8 @@ def last_run(root: Path) -> Run | None:
     return run if is_id(name) and run.exists() else None
 
 
-def _make_root(root: Path, made: list[Path]) -> None:
+def make_root(root: Path, made: list[Path]) -> None:
+    """Make the folder of runs; `made` gets what was not there, for the caller to take back."""
     missing = [folder for folder in (root, *root.parents) if not folder.exists()]
     for folder in reversed(missing):
         try:

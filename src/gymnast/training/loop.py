@@ -5,9 +5,7 @@ A checkpoint always describes an iteration boundary, so everything here happens 
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -22,6 +20,7 @@ from gymnast.metrics.catalogue import Catalogue, load_catalogue
 from gymnast.metrics.history import History
 from gymnast.metrics.sinks.jsonl import JsonlSink
 from gymnast.runs import checkpoint, index
+from gymnast.runs.housekeeping import discard
 from gymnast.runs.store import Run
 from gymnast.timing import StageTimer
 from gymnast.training.evaluator import Evaluator
@@ -32,6 +31,7 @@ from gymnast.training.saver import CheckpointSaver
 from gymnast.training.session import Session, build, policy_tensors
 from gymnast.training.signals import StopRequest
 from gymnast.training.stopping import EvalCadence, StopRules, make_cadence, make_rules
+from gymnast.training.tracing import HashObserver, TraceFile
 
 HEARTBEAT_SECONDS = 2.0
 
@@ -108,13 +108,15 @@ def train(
         progress = Progress(make_cadence(config, session.plan), next_save=session.plan.checkpoint_every)
         fresh = not root.exists()
         run = _open_run(root, resolved, resume)
-        with run.lock(), StopRequest() as stop:
+        with run.lock(), StopRequest(config.train.grace_period) as stop:
             attempt = 1
             if resume:
                 _restore(
                     session, progress, resume
                 )  # before the status changes: what does not fit leaves the run as it was
-                attempt = run.begin(config.model_dump(mode="json")).attempt
+                start_name = resume.checkpoint.folder.name
+                status = run.begin(config.model_dump(mode="json"), start=start_name, optimizer=resume.optimizer)
+                attempt = status.attempt
             reporter.open_log(run.log_path, config.log.max_log_bytes)
             keys = [metric.name for metric in catalogue]
             resumed_from = session.counters.env_steps if resume else None
@@ -162,10 +164,18 @@ class _Loop:
     timer: StageTimer = field(default_factory=StageTimer)
     last_beat: float = 0.0
     interrupted: bool = False
+    boundary: checkpoint.Packed | None = None
+    """The last boundary, kept while an iteration is too long to wait for."""
+    boundary_steps: tuple[int, int] = (0, 0)
+    iteration_seconds: float = 0.0
+    eval_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         keep = self.session.config.train.keep_checkpoints
         self.saver = CheckpointSaver(self.run.folder, keep, self.reporter.warn)
+        traced = self.session.config.train.trace_hashes
+        self.observer = HashObserver(self.session.flat) if traced else None
+        self.trace = TraceFile(self.run.folder / "trace.jsonl") if traced else None
         self.rows = RowMaker(self.session, self.timer, self.catalogue, self.session.counters.env_steps)
 
     def run_all(self) -> TrainResult:
@@ -179,6 +189,8 @@ class _Loop:
                 reason = self._iterate()
             return self._finish(reason)
         except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and self.stop.keeps_boundary:
+                return self._leave_at_boundary()
             self.saver.close()
             if session.counters.iteration == first == 0:
                 discard(run, with_root=self.fresh_root)  # nothing was learnt: leave nothing half-written behind
@@ -189,9 +201,12 @@ class _Loop:
     def _iterate(self) -> str:
         session = self.session
         while session.counters.env_steps < session.plan.env_steps:
+            self._keep_boundary()
+            began = time.perf_counter()
             if session.counters.iteration == 0 and os.environ.get("GYMNAST_TRACE_STARTUP"):
                 print(f"first-env-step {time.time():.4f}", file=sys.stderr, flush=True)
             row = self._one_iteration()
+            self.iteration_seconds = time.perf_counter() - began
             reason = self.rules.reason(row)
             spent = session.counters.env_steps >= session.plan.env_steps
             if (spent or reason) and "eval/return_mean" not in row:
@@ -217,12 +232,27 @@ class _Loop:
         session = self.session
         check = self._warn_if_identical if session.counters.iteration == 0 else None
         with self.reporter.activity("collecting", session.rollout.n_steps) as tick:
-            done = iterate(session, self.timer, on_step=tick, on_collected=check)
+            done = iterate(session, self.timer, observer=self.observer, on_step=tick, on_collected=check)
+        if self.observer is not None and self.trace is not None:
+            self.trace.write(session.counters.iteration, session.counters.env_steps, self.observer.hashes)
         row = self.rows(done, solved=self.progress.solved)
         if self.progress.cadence.due(session.counters.env_steps, row["rollout/return_mean"]):
             row |= self._evaluate()
         prepare_next(session)
         return row
+
+    def _keep_boundary(self) -> None:
+        """Hold this boundary in memory when the coming iteration may be too long to wait for on a signal."""
+        session, limit = self.session, self.session.config.train.grace_period / 4
+        due = (
+            session.counters.env_steps + session.rollout.n_steps * session.plan.n_envs >= self.progress.cadence.next_at
+        )
+        expected = self.iteration_seconds + (self.eval_seconds if due else 0.0)
+        long = expected > limit and session.counters.iteration > 0
+        saved = self.progress.saved_at == session.counters.env_steps
+        self.boundary = self._pack(self.rows.last) if long and not saved else None
+        self.boundary_steps = session.counters.env_steps, session.counters.vec_steps
+        self.stop.keeps_boundary = long
 
     def _warn_if_identical(self) -> None:
         """Copies of an env that all do the same add nothing (RUN-11)."""
@@ -238,7 +268,9 @@ class _Loop:
         """Evaluate the current weights; the metrics belong to this iteration's row."""
         counters, progress = self.session.counters, self.progress
         with self.timer.stage("eval"), self.reporter.activity("evaluating", self.session.config.eval.episodes) as tick:
+            began = time.perf_counter()
             evaluation = self.evaluator(counters.evaluations, tick)
+            self.eval_seconds = time.perf_counter() - began
         counters.evaluations += 1
         progress.evaluation, progress.evaluated_at = evaluation, counters.env_steps
         row: Row = dict(evaluation.metrics())
@@ -275,13 +307,32 @@ class _Loop:
 
     def _save(self, row: Row, *, best: bool) -> None:
         session, run = self.session, self.run
-        counters = {**asdict(session.counters), "seconds": session.counters.seconds + self.timer.wall()}
-        state = {"session": session.state(), "loop": self.progress.state()}
-        packed = checkpoint.pack(session.counters.env_steps, policy_tensors(session.policy), state, row, counters)
-        self.saver.save(packed, best=best, metrics_file=run.metrics_path)
+        self.saver.save(self._pack(row), best=best, metrics_file=run.metrics_path)
         self.progress.saved_at = session.counters.env_steps
         run.update(**self._status())
         index.upsert(run)
+
+    def _pack(self, row: Row) -> checkpoint.Packed:
+        session = self.session
+        counters = {**asdict(session.counters), "seconds": session.counters.seconds + self.timer.wall()}
+        state = {"session": session.state(), "loop": self.progress.state()}
+        return checkpoint.pack(session.counters.env_steps, policy_tensors(session.policy), state, row, counters)
+
+    def _leave_at_boundary(self) -> TrainResult:
+        """Stopped in the middle of an iteration: the boundary before it is what the run keeps."""
+        self.stop.disarm()
+        progress, (steps, vec_steps) = self.progress, self.boundary_steps
+        if self.boundary is not None and progress.saved_at < steps:
+            self.saver.save(self.boundary, best=False, metrics_file=self.run.metrics_path)
+        self.saver.close()
+        reason = f"interrupted ({self.stop.name}) in iteration {self.session.counters.iteration + 1}"
+        status = {**self._status(), "env_steps": steps, "vec_steps": vec_steps}
+        self.run.finish("interrupted", reason, **status)
+        index.upsert(self.run)
+        seconds = self.session.counters.seconds + self.timer.wall()
+        result = TrainResult(self.run, reason, progress.solved, None, steps, vec_steps, seconds, interrupted=True)
+        self.reporter.finished(result, self.timer)
+        return result
 
     def _status(self) -> dict[str, Any]:
         counters, progress = self.session.counters, self.progress
@@ -295,6 +346,8 @@ class _Loop:
         }
 
     def _finish(self, reason: str) -> TrainResult:
+        self.stop.disarm()
+        self.stop.keeps_boundary = False
         counters, progress = self.session.counters, self.progress
         if progress.saved_at != counters.env_steps:
             self._save(self.rows.last, best=False)
@@ -316,27 +369,6 @@ class _Loop:
         words = str(error).strip().splitlines()
         self.run.finish(state, f"{type(error).__name__}: {words[0] if words else ''}".rstrip(": "), **self._status())
         index.upsert(self.run)
-
-
-def discard(run: Run, *, with_root: bool = False) -> None:
-    """Remove a run that never got anywhere, and point `@last` at the newest other one.
-
-    `with_root` also removes the folder of the runs, when this run was the first and only one in it.
-    """
-    root = run.root
-    shutil.rmtree(run.folder, ignore_errors=True)
-    index.upsert(run)
-    rows = index.list_runs(root)
-    link = root / "@last"
-    if rows:
-        Run.open(root, rows[0].id).point_last()
-        return
-    if link.is_symlink() or link.exists():
-        link.unlink()
-    if with_root:
-        index.remove(root)
-        with contextlib.suppress(OSError):  # something else is in it
-            root.rmdir()
 
 
 def resume_point(run: Run) -> tuple[checkpoint.Checkpoint, list[str]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gymnast.runs.checkpoint import POLICY, STATE, Manifest, read_manifest, read_verified
+from gymnast.runs.diff.text import pair
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,25 +47,20 @@ class Difference:
     def group(self) -> str:
         """`policy`, `optimizer`, `generators`, `envs` …"""
         parts = self.name.split("/")
-        return parts[2] if parts[:2] == ["state", "session"] and len(parts) > 2 else parts[0 if parts[0] != "state" else 1]
+        return (
+            parts[2] if parts[:2] == ["state", "session"] and len(parts) > 2 else parts[0 if parts[0] != "state" else 1]
+        )
 
     def sentence(self) -> str:
         """`policy/actor.layers.0.weight [64, 4]: 3 of 256 elements, largest difference 1e-07, first at [0, 2] (0.1, 0.2)`."""
+        values = " → ".join(pair(self.a, self.b))
         if self.shape is None:
-            return f"{self.name}: {_short(self.a)} → {_short(self.b)}"
+            return f"{self.name}: {values}"
         if self.shape_b is not None:
             return f"{self.name}: shape {self.shape} → {self.shape_b}"
-        total = 1
-        for side in self.shape:
-            total *= side
         largest = "with NaN" if self.largest is None else f"largest difference {self.largest:.2g}"
-        first = f"first at {self.index} ({_short(self.a)} → {_short(self.b)})"
-        return f"{self.name} {self.shape}: {self.differing:,} of {total:,} elements, {largest}, {first}"
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "…"
+        first = f"first at {self.index} ({values})"
+        return f"{self.name} {self.shape}: {self.differing:,} of {math.prod(self.shape):,} elements, {largest}, {first}"
 
 
 def compare_checkpoints(first: Path, second: Path, ignored: Callable[[str], bool]) -> list[Difference]:
@@ -102,7 +99,9 @@ def _compare(a: Any, b: Any, name: str, arrays_a: Any, arrays_b: Any) -> Iterato
     elif isinstance(a, dict) and isinstance(b, dict) and not any(key.startswith("$") for key in (*a, *b)):
         for key in dict.fromkeys([*a, *b]):
             yield from _compare(a.get(key, MISSING), b.get(key, MISSING), f"{name}/{key}", arrays_a, arrays_b)
-    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b) and any(isinstance(x, (dict, list)) for x in a):
+    elif (
+        isinstance(a, list) and isinstance(b, list) and len(a) == len(b) and any(isinstance(x, (dict, list)) for x in a)
+    ):
         for i, (left, right) in enumerate(zip(a, b)):
             yield from _compare(left, right, f"{name}/{i}", arrays_a, arrays_b)
     elif json.dumps(a) != json.dumps(b):
@@ -121,7 +120,7 @@ def _compare_arrays(name: str, a: np.ndarray | None, b: np.ndarray | None) -> It
 
     if a is None or b is None:
         told = [MISSING if side is None else f"{side.dtype} {list(side.shape)}" for side in (a, b)]
-        yield Difference(name, *told)
+        yield Difference(name, told[0], told[1])
         return
     if a.dtype != b.dtype:
         yield Difference(name, str(a.dtype), str(b.dtype))

@@ -1,0 +1,58 @@
+"""What an entry that says nothing means: the defaults of stable_baselines3.PPO and A2C (2.9), by our names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+ALGORITHMS = ("ppo", "a2c")
+OTHER_ALGORITHMS = ("ars", "crossq", "ddpg", "dqn", "her", "ppo_lstm", "qrdqn", "sac", "td3", "tqc", "trpo")
+TEMPLATES = ("default", "atari")
+"""Entries that stand for many envs; the zoo falls back to them, we do so only when asked."""
+
+ADAM: dict[str, Any] = {"id": "adam", "eps": 1e-5, "betas": [0.9, 0.999], "weight_decay": 0.0}
+RMSPROP: dict[str, Any] = {"id": "rmsprop", "eps": 1e-5, "alpha": 0.99, "weight_decay": 0.0}
+_BOTH: dict[str, Any] = {
+    "gamma": 0.99,
+    "ent_coef": 0.0,
+    "vf_coef": 0.5,
+    "max_grad_norm": 0.5,
+    "value_loss": "mse",
+    "normalize_reward": False,
+    "reward_clip": 10.0,
+}
+ALGO: dict[str, dict[str, Any]] = {
+    "ppo": {
+        **_BOTH,
+        "n_steps": 2048,
+        "batch_size": 64,
+        "n_epochs": 10,
+        "learning_rate": 3e-4,
+        "gae_lambda": 0.95,
+        "clip_range": 0.2,
+        "clip_range_vf": None,
+        "normalize_advantage": "batch",
+        "target_kl": None,
+        "optimizer": ADAM,
+    },
+    "a2c": {
+        **_BOTH,
+        "n_steps": 5,
+        "learning_rate": 7e-4,
+        "gae_lambda": 1.0,
+        "normalize_advantage": "off",
+        "optimizer": RMSPROP,
+    },
+}
+POLICY: dict[str, Any] = {
+    "hidden": [64, 64],
+    "critic_hidden": None,
+    "shared_trunk": False,
+    "activation": "tanh",
+    "init": "orthogonal",
+    "log_std_init": 0.0,
+    "normalize_obs": False,
+    "obs_clip": 10.0,
+}
+ENV: dict[str, Any] = {"n_envs": 1, "time_limit": None, "wrappers": [], "action_mask": "off"}
+TRAIN: dict[str, Any] = {"stop_when_solved": False, "stop": []}
+"""The zoo trains to the end of the budget."""

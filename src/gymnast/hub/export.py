@@ -1,0 +1,301 @@
+"""Export of a trained policy (POL-4): ONNX or a `torch.export` program that runs without gymnast.
+
+Inside are the observation normaliser, the networks and the most likely action, clipped as `predict` clips it. The
+program is traced from `ActorCritic.forward`; the hand-written fast path works in place and is not meant for tracing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import io
+import json
+import logging
+import math
+import os
+import re
+import traceback
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from gymnast.config.schema import RunConfig
+from gymnast.envs.actions import is_composite, parts
+from gymnast.envs.registry import make_envs
+from gymnast.envs.spaces import allocate, n_masked_actions
+from gymnast.errors import GymnastError, MissingPackageError, UsageError
+from gymnast.evaluation.evaluate import tensors
+from gymnast.hub.export_check import Check, action_names, check_export
+from gymnast.policies.actor_critic import ActorCritic
+from gymnast.policies.distributions import Distribution
+from gymnast.runs.files import write_atomic
+from gymnast.runs.store import Run
+
+Format = Literal["onnx", "torch"]
+SUFFIXES: dict[str, str] = {"onnx": ".onnx", "torch": ".pt2"}
+METADATA = "gymnast.json"
+"""The member of a .pt2 archive that says where the policy came from."""
+RESERVED = ("obs", "mask", "action", "logits", "mean", "log_std", "params", "value")
+_OPERATION = re.compile(r"OpOverload\(op='([\w.]+)'|(?<![\w.])(aten\.\w+)")
+
+
+class Trained(Protocol):
+    """What is exported: the part of `gymnast.api.Agent` that is needed here."""
+
+    config: RunConfig
+    policy: ActorCritic
+    observation_space: spaces.Space
+    action_space: spaces.Space
+    run: Run | None
+    checkpoint: str
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    path: Path
+    format: Format
+    size: int
+    inputs: list[str]
+    outputs: list[str]
+    metadata: dict[str, str]
+    check: Check | None
+    """None when it was switched off."""
+
+
+class PolicyProgram(nn.Module):
+    """What the file computes: `forward(obs, mask)` → action, distribution parameters and value by name."""
+
+    def __init__(self, policy: ActorCritic, action_space: spaces.Space) -> None:
+        super().__init__()
+        self.policy = policy
+        self.names = action_names(action_space)
+        self.whole = not is_composite(action_space)
+        self.leaves = nn.ModuleList(_Executed(leaf) for leaf in parts(action_space))
+
+    def forward(self, obs: Any, mask: Tensor | None = None) -> dict[str, Tensor]:
+        """Outputs by name, in the order of the file."""
+        params, value = self.policy(obs, mask)
+        action = self.policy.distribution.sample(params, None)
+        pieces = [action] if self.whole else action.split([leaf.size for leaf in self.leaves], -1)
+        outputs = {name: leaf(piece) for name, leaf, piece in zip(self.names, self.leaves, pieces)}
+        outputs |= {"params": params} if not self.whole else split_params(self.policy.distribution, params)
+        return outputs | {"value": value} if self.policy.has_critic else outputs
+
+
+class _Executed(nn.Module):
+    """`envs.actions.executed` for one simple action space, on tensors."""
+
+    low: Tensor
+    high: Tensor
+    start: Tensor
+
+    def __init__(self, space: spaces.Space) -> None:
+        super().__init__()
+        self.shape = tuple(space.shape or ())
+        self.size = math.prod(self.shape)
+        self.clips = isinstance(space, spaces.Box)
+        if isinstance(space, spaces.Box):
+            self.register_buffer("low", torch.tensor(space.low, dtype=torch.float32))
+            self.register_buffer("high", torch.tensor(space.high, dtype=torch.float32))
+        else:
+            self.register_buffer("start", torch.tensor(np.asarray(getattr(space, "start", 0))))
+
+    def forward(self, action: Tensor) -> Tensor:
+        action = action.reshape(action.shape[0], *self.shape)
+        if self.clips:
+            return torch.minimum(torch.maximum(action, self.low), self.high)
+        whole = action.round() if action.is_floating_point() else action
+        return whole.to(torch.int64) + self.start
+
+
+def split_params(distribution: Distribution, params: Tensor) -> dict[str, Tensor]:
+    """Distribution parameters under the names people know."""
+    size = int(np.prod(distribution.action_shape))
+    if not distribution.action_dtype.is_floating_point:
+        return {"logits": params}
+    if distribution.n_params == 2 * size:
+        mean, log_std = params.split(size, -1)
+        return {"mean": mean, "log_std": log_std}
+    return {"params": params}
+
+
+def export(agent: Trained, path: Path, format: Format = "onnx", *, check: bool = True) -> Exported:
+    """Write the policy of `agent`; nothing is written when it cannot be exported or does not compute the same."""
+    if format == "onnx":
+        _need_onnx()
+    program = PolicyProgram(agent.policy, agent.action_space).eval()
+    example = example_inputs(agent)
+    metadata = _metadata(agent)
+    names = input_names(agent.policy.encoder.space, masked=len(example) == 2)
+    with torch.no_grad():
+        outputs = list(program(*example))
+    with _quiet():
+        traced = _trace(program, example)
+        raw = _onnx(traced, names, outputs, metadata) if format == "onnx" else _torch(traced, metadata)
+        result = check_export(raw, format, agent, names, outputs) if check else None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, raw)
+    except OSError as error:
+        raise UsageError(
+            f"Cannot write '{path}': {error.strerror or error}. Choose another file with --output."
+        ) from error
+    return Exported(path, format, len(raw), names, outputs, metadata, result)
+
+
+def input_names(space: spaces.Space, *, masked: bool) -> list[str]:
+    """`obs`, or one name per part of a Dict observation; then `mask`."""
+    names = ["obs"]
+    if isinstance(space, spaces.Dict):
+        names = [f"obs.{key}" if key in RESERVED else key for key in space.spaces]
+    return [*names, "mask"] if masked else names
+
+
+def example_inputs(agent: Trained) -> tuple[Any, ...]:
+    """A small batch to trace with: the observation and, where the env has action masks, a mask."""
+    n = 3  # torch takes a batch of 0 or 1 for a constant
+    obs = tensors(allocate(agent.policy.encoder.space, (n,)))
+    if not _has_masks(agent.config):
+        return (obs,)
+    return obs, torch.ones(n, n_masked_actions(agent.action_space) or 0, dtype=torch.bool)
+
+
+def _has_masks(config: RunConfig) -> bool:
+    if config.env.action_mask == "off":
+        return False
+    envs = make_envs(config.env.model_copy(update={"vectorization": "inprocess"}), 1)
+    try:
+        return envs.has_action_mask
+    finally:
+        envs.close()
+
+
+def _metadata(agent: Trained) -> dict[str, str]:
+    try:
+        version = importlib.metadata.version("gymnast")
+    except importlib.metadata.PackageNotFoundError:
+        version = "source"
+    return {
+        "gymnast_version": version,
+        "run": agent.run.id if agent.run else "",
+        "config": agent.config.name,
+        "env": agent.config.env.id,
+        "checkpoint": agent.checkpoint,
+        "step": agent.checkpoint.removeprefix("step=") if agent.run else "",
+        "observation_space": str(agent.policy.encoder.space),
+        "action_space": str(agent.action_space),
+    }
+
+
+# ---- the two formats -----------------------------------------------------------------------------------------------
+
+
+def _trace(program: PolicyProgram, example: tuple[Any, ...]) -> Any:
+    batch = torch.export.Dim("batch", min=1)
+    obs: Any = {key: {0: batch} for key in example[0]} if isinstance(example[0], dict) else {0: batch}
+    shapes = (obs, {0: batch})[: len(example)]
+    try:
+        traced = torch.export.export(program, example, dynamic_shapes=shapes, strict=False)
+    except Exception as error:  # every kind of layer fails in its own way
+        raise _cannot("with torch.export", error) from error
+    for node in traced.graph.nodes:  # source lines of the machine that exported, paths and all
+        node.meta.pop("stack_trace", None)
+    return traced
+
+
+def _torch(traced: Any, metadata: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    try:
+        torch.export.save(traced, buffer, extra_files={METADATA: json.dumps(metadata, indent=1)})
+    except Exception as error:
+        raise _cannot("with torch.export", error) from error
+    return buffer.getvalue()
+
+
+def _onnx(traced: Any, inputs: list[str], outputs: list[str], metadata: dict[str, str]) -> bytes:
+    try:
+        program = torch.onnx.export(
+            traced, dynamo=True, input_names=inputs, output_names=outputs, verbose=False, external_data=False
+        )
+        assert program is not None
+        model = program.model_proto
+    except Exception as error:
+        raise _cannot("to ONNX", error) from error
+    graph = model.graph
+    symbol = graph.input[0].type.tensor_type.shape.dim[0].dim_param
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        for dim in info.type.tensor_type.shape.dim:
+            if dim.dim_param == symbol:
+                dim.dim_param = "batch"
+    for part in (graph, *graph.node, *graph.input, *graph.output, *graph.value_info):
+        part.ClearField("metadata_props")
+    for key, value in metadata.items():
+        model.metadata_props.add(key=key, value=value)
+    return bytes(model.SerializeToString())
+
+
+def _need_onnx() -> None:
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError:
+        raise MissingPackageError("Exporting to ONNX", "export") from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporters report their steps, and packages they would like, on both streams."""
+    before, nothing = logging.root.manager.disable, io.StringIO()
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+# ---- what went wrong -----------------------------------------------------------------------------------------------
+
+
+def _cannot(target: str, error: Exception) -> GymnastError:
+    """One sentence with the operation the exporter does not know, or where in the network it gave up."""
+    chain = _chain(error)
+    operation = next((m[1] or m[2] for e in chain for m in _OPERATION.finditer(str(e)) if m), None)
+    line = next((text for e in chain for text in str(e).splitlines() if text.strip()), type(error).__name__)
+    what = f"there is no form of the operation {operation}" if operation else " ".join(line.split()).rstrip(".")
+    other = "Try --format torch" if target == "to ONNX" else "Use tensor operations only, without branches on values"
+    return GymnastError(
+        f"This policy cannot be exported {target}: {what}{_where(chain)}. {other}, or replace that layer or activation."
+    )
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The error and its causes, the first cause first."""
+    found: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in found:
+        found.append(current)
+        current = current.__cause__ or current.__context__
+    return found[::-1]
+
+
+def _where(chain: list[BaseException]) -> str:
+    """The innermost line of code that is neither torch's nor this module's."""
+    ours = (str(Path(torch.__file__).parent), __file__, os.path.dirname(contextlib.__file__))  # noqa: PTH120
+    for error in chain:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(ours)]
+        if frames and frames[-1].filename.endswith(".py"):
+            last = frames[-1]
+            return f" (in {last.name}, {Path(last.filename).name} line {last.lineno})"
+    return ""

@@ -1,0 +1,169 @@
+"""Model summary (POL-4): the layers of a policy with shapes, parameters and arithmetic, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from gymnast.policies.activations import ACTIVATIONS
+from gymnast.policies.actor_critic import ActorCritic
+from gymnast.policies.dense import DenseChain
+from gymnast.policies.encoders import Encoder, flat_size
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One row of the summary; shapes are without the batch axis."""
+
+    part: str
+    """encoder, trunk, actor, critic or log_std."""
+    name: str
+    """What it does, e.g. `linear`."""
+    input: str
+    output: str
+    parameters: int = 0
+    """Trained numbers."""
+    statistics: int = 0
+    """Saved numbers that are not trained: running means and variances."""
+    flops: int = 0
+    """Multiplications and additions per observation."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All layers of a policy in the order in which data goes through them."""
+
+    observation: str
+    action: str
+    distribution: str
+    layers: list[Layer]
+    size: int
+    """Bytes of everything that is saved with the policy."""
+
+    @property
+    def parameters(self) -> int:
+        """Trained numbers in total."""
+        return sum(layer.parameters for layer in self.layers)
+
+    @property
+    def action_flops(self) -> int:
+        """Multiplications and additions for one action; the critic is not needed for it."""
+        return sum(layer.flops for layer in self.layers if layer.part != "critic")
+
+    def parts(self) -> dict[str, int]:
+        """Parameters by part."""
+        totals: dict[str, int] = {}
+        for layer in self.layers:
+            totals[layer.part] = totals.get(layer.part, 0) + layer.parameters
+        return totals
+
+    def as_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "observation": self.observation,
+            "action": self.action,
+            "distribution": self.distribution,
+            "layers": [vars(layer) for layer in self.layers],
+            "parameters": self.parameters,
+            "parameters_by_part": self.parts(),
+            "bytes": self.size,
+            "flops_per_action": self.action_flops,
+        }
+
+
+def summarise(policy: ActorCritic, action_space: spaces.Space) -> Summary:
+    """Describe a policy. Parameters of modules this does not know are counted in rows of their own."""
+    layers: list[Layer] = []
+    columns = int(np.prod(policy.encoder.space.shape or ()))
+    for part, module in policy.named_children():
+        if isinstance(module, Encoder):
+            layers += _encoder(part, module)
+        elif isinstance(module, DenseChain):
+            layers += _chain(part, module, columns)
+        else:
+            layers += _other(part, module)
+    for name, parameter in policy.named_parameters(recurse=False):
+        layers.append(Layer(name, "free parameter", "–", _shape(parameter.shape), parameter.numel()))
+    order = ("encoder", "trunk", "actor", "log_std", "critic")
+    layers.sort(key=lambda layer: order.index(layer.part) if layer.part in order else len(order))
+    return Summary(
+        observation=str(policy.encoder.space),
+        action=str(action_space),
+        distribution=type(policy.distribution).__name__,
+        layers=layers,
+        size=sum(tensor.numel() * tensor.element_size() for tensor in policy.state_dict().values()),
+    )
+
+
+def _encoder(part: str, encoder: Encoder) -> Iterator[Layer]:
+    size = str(encoder.size)
+    parts = encoder.space.spaces if isinstance(encoder.space, spaces.Dict) else {"": encoder.space}
+    for key, space in parts.items():
+        label = f"{_reads(space, encoder.indexed)} {key}".rstrip()
+        output = "index" if encoder.indexed else str(flat_size(space))
+        yield Layer(part, label, _shape(space.shape or ()), output)
+    if len(parts) > 1:
+        yield Layer(part, "join", " + ".join(str(flat_size(space)) for space in parts.values()), size)
+    if encoder.norm is not None:
+        yield Layer(part, "normalise", size, size, statistics=_saved(encoder.norm), flops=2 * encoder.size)
+    known = 0 if encoder.norm is None else sum(p.numel() for p in encoder.norm.parameters())
+    rest = sum(parameter.numel() for parameter in encoder.parameters()) - known
+    if rest:
+        yield Layer(part, "other layers", "–", "–", rest)
+
+
+def _reads(space: spaces.Space, indexed: bool) -> str:
+    if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
+        return "choose columns" if indexed else "one-hot"
+    return "flatten" if len(space.shape or ()) > 1 else "read"
+
+
+def _chain(part: str, chain: DenseChain, columns: int) -> Iterator[Layer]:
+    activation = next((name for name, known in ACTIVATIONS.items() if known is chain._activation), "activation")
+    for i, linear in enumerate(chain.layers):
+        assert isinstance(linear, nn.Linear)
+        n_in, n_out = linear.in_features, linear.out_features
+        bias = n_out if linear.bias is not None else 0
+        picks = chain.indexed and i == 0  # adds the columns that are named instead of multiplying by zeros
+        yield Layer(
+            part,
+            "linear (columns by index)" if picks else "linear",
+            "index" if picks else str(n_in),
+            str(n_out),
+            n_in * n_out + bias,
+            flops=columns * n_out if picks else 2 * n_in * n_out + bias,
+        )
+        if i < chain._n_activated:
+            if chain.norms is not None:
+                norm = chain.norms[i]
+                yield Layer(part, "layer norm", str(n_out), str(n_out), _count(norm), flops=8 * n_out)
+            yield Layer(part, activation, str(n_out), str(n_out), flops=n_out)
+            if chain.dropout:
+                yield Layer(part, f"dropout {chain.dropout:g} (critic's loss only)", str(n_out), str(n_out))
+
+
+def _other(part: str, module: nn.Module) -> Iterator[Layer]:
+    for name, inner in module.named_modules():
+        count = sum(parameter.numel() for parameter in inner.parameters(recurse=False))
+        saved = sum(buffer.numel() for buffer in inner.buffers(recurse=False))
+        if count or saved:
+            label = type(inner).__name__.lower() + (f" {name}" if name else "")
+            yield Layer(part, label, "–", "–", count, saved)
+
+
+def _count(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def _saved(module: nn.Module) -> int:
+    """Numbers of its persistent buffers."""
+    return sum(tensor.numel() for tensor in module.state_dict().values() if isinstance(tensor, Tensor))
+
+
+def _shape(shape: Any) -> str:
+    return "×".join(str(int(side)) for side in shape) or "1"

@@ -1,0 +1,61 @@
+"""Where a run comes from: the attempts it was continued in, under which changes, and the run its weights came from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gymnast.runs.files import now, write_atomic
+
+FILE = "lineage.json"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One resume."""
+
+    attempt: int
+    start: str
+    """The checkpoint it continued from, e.g. step=4096."""
+    changes: dict[str, list[Any]] = field(default_factory=dict)
+    """Settings that differ from the attempt before: key → [old, new]."""
+    optimizer: bool = True
+    """Whether the optimizer's state came along."""
+    at: str = ""
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """The file of one run; empty for a run that was trained in one go from nothing."""
+
+    attempts: tuple[Attempt, ...] = ()
+    parent: dict[str, Any] | None = None
+    """`init_from`: source, checkpoint, what was loaded and skipped, and the source's score."""
+
+
+def read(folder: Path) -> Lineage:
+    """The lineage of a run; a missing or damaged file reads as none."""
+    try:
+        raw = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        attempts = tuple(Attempt(**one) for one in raw.get("attempts", []))
+        return Lineage(attempts, raw.get("parent"))
+    except (OSError, ValueError, TypeError, AttributeError):
+        return Lineage()
+
+
+def add_attempt(folder: Path, attempt: Attempt) -> None:
+    """Append a resume."""
+    old = read(folder)
+    _write(folder, Lineage((*old.attempts, Attempt(**{**asdict(attempt), "at": attempt.at or now()})), old.parent))
+
+
+def set_parent(folder: Path, parent: dict[str, Any]) -> None:
+    """Record where the first weights came from."""
+    _write(folder, Lineage(read(folder).attempts, parent))
+
+
+def _write(folder: Path, lineage: Lineage) -> None:
+    data = {"attempts": [asdict(attempt) for attempt in lineage.attempts], "parent": lineage.parent}
+    write_atomic(folder / FILE, json.dumps(data, indent=1, allow_nan=False) + "\n")
