@@ -190,6 +190,7 @@ def main() -> int:
     parser.add_argument("--first-seed", type=int, default=0, help="train from this seed on: two queues share the work")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once, one thread each")
     parser.add_argument("--only", choices=LIBRARIES, help="train one library only")
+    parser.add_argument("--env", choices=list(entries()), help="train one env only")
     parser.add_argument("--report", action="store_true", help="train nothing")
     options = parser.parse_args()
     outcomes, zoo = Outcomes(RESULTS / "parity.jsonl"), entries()
@@ -200,7 +201,8 @@ def main() -> int:
         for env in zoo
         for library in LIBRARIES
     ]
-    jobs = [job for job in jobs if job.key not in done and options.only in (None, job.library)]
+    jobs = [job for job in jobs if options.only in (None, job.library) and options.env in (None, job.env)]
+    jobs = [job for job in jobs if job.key not in done]
     if not options.report and jobs:
         printing = threading.Lock()
 
