@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class GymnastError(Exception):
@@ -34,7 +35,15 @@ class EnvError(GymnastError):
 
 
 class NonFiniteError(GymnastError):
-    """NaN or infinity appeared in observations, rewards, losses or gradients."""
+    """NaN or infinity appeared in observations, rewards, losses or gradients; `batch` is what was being learned from."""
+
+    def __init__(self, text: str, batch: Any = None) -> None:
+        super().__init__(text)
+        self.batch = batch
+
+
+class OutOfMemoryError(GymnastError):
+    """Memory of the machine or of its GPU ran out."""
 
 
 class CheckpointError(GymnastError):

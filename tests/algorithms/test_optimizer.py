@@ -81,6 +81,15 @@ def test_rmsprop_equals_stable_baselines3(weight_decay):
     torch.testing.assert_close(ours.values, theirs, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_torchs_rmsprop_equals_torch(weight_decay):
+    ours, _ = run_ours(OptimizerConfig(id="rmsprop_torch", eps=1e-5, alpha=0.95, weight_decay=weight_decay))
+    theirs = run_theirs(
+        lambda parameters: torch.optim.RMSprop(parameters, lr=0.1, alpha=0.95, eps=1e-5, weight_decay=weight_decay)
+    )
+    torch.testing.assert_close(ours.values, theirs, rtol=1e-5, atol=1e-6)
+
+
 def test_rmsprop_is_not_torchs():
     """TensorFlow's starts its squares at one and has eps inside the root; the comparison above can tell them apart."""
     ours, _ = run_ours(OptimizerConfig(id="rmsprop", eps=1e-5, alpha=0.95))
@@ -88,7 +97,7 @@ def test_rmsprop_is_not_torchs():
     assert not torch.allclose(ours.values, torchs, atol=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["adam", "rmsprop"])
+@pytest.mark.parametrize("kind", ["adam", "rmsprop", "rmsprop_torch"])
 def test_state_round_trip_is_exact(kind):
     config = OptimizerConfig(id=kind)
     whole, _ = run_ours(config)
@@ -106,7 +115,7 @@ def test_state_round_trip_is_exact(kind):
     assert not torch.equal(without.values, whole.values)
 
 
-@pytest.mark.parametrize("kind", ["adam", "rmsprop"])
+@pytest.mark.parametrize("kind", ["adam", "rmsprop", "rmsprop_torch"])
 def test_reset_forgets_all_moments(kind):
     config = OptimizerConfig(id=kind)
     _, optimizer = run_ours(config, range(50))

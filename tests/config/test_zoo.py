@@ -186,7 +186,7 @@ def test_a2c_defaults_are_sb3s() -> None:
     }
     expected |= {"max_grad_norm": 0.5, "normalize_advantage": "off", "normalize_reward": True}
     assert {key: algo[key] for key in expected} == expected
-    assert (algo["optimizer"]["id"], algo["optimizer"]["eps"], algo["optimizer"]["alpha"]) == ("rmsprop", 1e-5, 0.99)
+    assert (algo["optimizer"]["id"], algo["optimizer"]["eps"], algo["optimizer"]["alpha"]) == ("rmsprop_torch", 1e-5, 0.99)
     assert (config.env.n_envs, config.policy.normalize_obs) == (1, True)
 
 
@@ -299,22 +299,15 @@ def test_ppo_keys(text: str, expected: dict[str, Any]) -> None:
         ("normalize_advantage: true", {"algo.normalize_advantage": "batch"}),
         # The flag replaces optimizer_kwargs, as in SB3; a class of its own wins.
         ("policy_kwargs: 'dict(optimizer_kwargs=dict(eps=0.1))'", {}),
-        ("policy_kwargs: 'dict(optimizer_class=RMSpropTFLike, optimizer_kwargs=dict(eps=1e-5))'", {}),
+        (
+            "policy_kwargs: 'dict(optimizer_class=RMSpropTFLike, optimizer_kwargs=dict(eps=1e-5))'",
+            {"algo.optimizer.id": "rmsprop"},
+        ),
         ("policy_kwargs: 'dict(optimizer_class=th.optim.Adam)'", {"algo.optimizer.id": "adam"}),
     ],
 )
 def test_a2c_keys(text: str, expected: dict[str, Any]) -> None:
     assert changed(text, "a2c") == expected
-
-
-def test_only_torchs_rmsprop_is_noted() -> None:
-    def noted(text: str) -> bool:
-        return any("RMSprop" in note for note in one(text, "a2c").notes)
-
-    assert noted("")
-    assert noted("policy_kwargs: 'dict(optimizer_class=th.optim.RMSprop)'")
-    assert not noted("policy_kwargs: 'dict(optimizer_class=RMSpropTFLike)'")
-    assert not noted("use_rms_prop: false")
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         ["algo.n_steps=64", "env.vectorization=workers", "env.n_workers=2"],
     ),
     "a2c preset": ("CartPole-v1:a2c", 2000, []),
+    "a2c with torch's rmsprop": ("CartPole-v1:a2c", 640, ["algo.optimizer={id: rmsprop_torch}"]),
     "a2c with rmsprop, raw observations": (
         "CartPole-v1:a2c",
         2000,

@@ -79,11 +79,15 @@ class Adam:
 
 
 class RMSprop:
-    """RMSprop as TensorFlow has it, which A2C was tuned with: squares start at one, eps inside the root."""
+    """RMSprop as TensorFlow has it, which A2C was tuned with: squares start at one, eps inside the root.
+
+    `rmsprop_torch` is torch's, as in Stable-Baselines3: squares start at zero, eps outside.
+    """
 
     def __init__(self, flat: FlatParameters, config: OptimizerConfig) -> None:
         self._flat, self._config = flat, config
-        self._square = torch.ones_like(flat.values)
+        self._start = 0.0 if config.id == "rmsprop_torch" else 1.0
+        self._square = torch.full_like(flat.values, self._start)
 
     def step(self, learning_rate: float) -> None:
         """A handful of operations over all parameters."""
@@ -91,12 +95,16 @@ class RMSprop:
         if config.weight_decay:
             grads.add_(values, alpha=config.weight_decay)
         self._square.mul_(config.alpha).addcmul_(grads, grads, value=1.0 - config.alpha)
-        root: Tensor = (self._square + config.eps).sqrt_()
+        root: Tensor
+        if config.id == "rmsprop_torch":
+            root = self._square.sqrt().add_(config.eps)
+        else:
+            root = (self._square + config.eps).sqrt_()
         values.addcdiv_(grads, root, value=-learning_rate)
 
     def reset(self) -> None:
         """Forget all moments."""
-        self._square.fill_(1.0)
+        self._square.fill_(self._start)
 
     def state(self) -> dict[str, Any]:
         """Running squares."""

@@ -121,7 +121,7 @@ def run(channel: Channel, payload: bytes, die_by_signal: bool) -> None:
     # A signal to the whole process group is for the trainer, which still needs the envs to write its checkpoint.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _die_with_trainer(die_by_signal)
+    die_with_trainer(die_by_signal)
     np.random.seed()  # noqa: NPY002 - forked workers would share the global generator that some envs draw from
     conn = channel.conn
     with contextlib.suppress(BrokenPipeError, EOFError, ConnectionResetError):
@@ -142,9 +142,14 @@ def run(channel: Channel, payload: bytes, die_by_signal: bool) -> None:
 
 def _make_envs(payload: bytes, count: int) -> InProcessVector:
     make_env, action_mask, specs = cloudpickle.loads(payload)
+    register_all(specs)
+    return InProcessVector(make_env, count, action_mask=action_mask)
+
+
+def register_all(specs: bytes) -> None:
+    """Register what `workers.registered` packed."""
     for spec in cloudpickle.loads(specs) if specs else ():
         gym.registry.setdefault(spec.id, spec)
-    return InProcessVector(make_env, count, action_mask=action_mask)
 
 
 def _serve(channel: Channel, vector: InProcessVector, shared: SharedRows) -> None:
@@ -192,7 +197,7 @@ def _send_ended(conn: Connection, ended: Sequence[EndedEpisode], offset: int) ->
         conn.send(ended)
 
 
-def _die_with_trainer(by_signal: bool) -> None:
+def die_with_trainer(by_signal: bool) -> None:
     """Leave no orphan when the trainer is killed, also while an env hangs."""
     trainer = multiprocessing.parent_process()
     assert trainer is not None

@@ -59,7 +59,7 @@ class Worker:
         channel = worker_main.Channel(theirs, self.go, self.done, index, envs)
         arguments = (channel, payload, lasting)
         self.process = context.Process(target=worker_main.run, args=arguments, daemon=True, name=f"env worker {index}")
-        with _main_module_hidden():
+        with main_module_hidden():
             self.process.start()
         theirs.close()  # so that reading from a dead worker ends
 
@@ -379,19 +379,23 @@ class WorkerPool(VectorEnv):
 
 
 def _payload(make_env: MakeEnv, action_mask: bool) -> bytes:
-    """What a worker needs to make its envs. Registered envs go along: workers do not run the user's script."""
+    """What a worker needs to make its envs."""
     try:
-        specs = cloudpickle.dumps(list(gym.registry.values()))
-    except Exception:  # some registration holds an object that cannot be sent; gym.make by import still works
-        specs = b""
-    try:
-        return bytes(cloudpickle.dumps((make_env, action_mask, specs)))
+        return bytes(cloudpickle.dumps((make_env, action_mask, registered())))
     except Exception as error:
         raise EnvError(f"The function that makes the env cannot be sent to a worker process: {error}") from error
 
 
+def registered() -> bytes:
+    """All registered envs, for a process that does not run the user's script."""
+    try:
+        return bytes(cloudpickle.dumps(list(gym.registry.values())))
+    except Exception:  # some registration holds an object that cannot be sent; gym.make by import still works
+        return b""
+
+
 @contextlib.contextmanager
-def _main_module_hidden() -> Iterator[None]:
+def main_module_hidden() -> Iterator[None]:
     """Keep a new process from running the user's script again, which may import torch or start another pool."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")

@@ -101,10 +101,24 @@ def pack(step: int, policy: dict[str, Tensor], state: Any, metrics: dict[str, An
     return Packed(step, blobs)
 
 
-def write(run_folder: Path, packed: Packed, *, sync: bool = True) -> Path:
+def packed_from(folder: Path) -> Packed:
+    """A checkpoint on disk as bytes, as `pack` made it."""
+    return Packed(read_manifest(folder).step, {name: _read(Path(folder) / name) for name in (POLICY, STATE, MANIFEST)})
+
+
+def with_metrics(packed: Packed, metrics: dict[str, Any]) -> Packed:
+    """The same checkpoint with more metrics in its manifest: what became known of it later."""
+    content = json.loads(packed.blobs[MANIFEST])
+    del content["sha256"]
+    content["metrics"] |= encode(metrics, None, "metrics")
+    return Packed(packed.step, {**packed.blobs, MANIFEST: _sealed(**content)})
+
+
+def write(run_folder: Path, packed: Packed, *, sync: bool = True, latest: bool = True) -> Path:
     """Write a packed checkpoint and point `last` at it; whole or not at all, an older one stays until then.
 
     A checkpoint of the same step is replaced. `sync=False` skips fsync: safe against a kill, not against a power cut.
+    `latest=False` leaves `last` alone: for the checkpoint of an earlier boundary.
     """
     checkpoints = Path(run_folder) / "checkpoints"
     target = checkpoints / f"step={packed.step}"
@@ -118,7 +132,10 @@ def write(run_folder: Path, packed: Packed, *, sync: bool = True) -> Path:
         if sync:
             _sync_folder(temporary)
         _move(temporary, target)
-        _point(checkpoints, "last", target.name, sync)
+        if latest:
+            _point(checkpoints, "last", target.name, sync)
+        elif sync:
+            _sync_folder(checkpoints)
     except OSError as error:
         raise CheckpointError(
             f"Checkpoint {target.name} could not be written in '{checkpoints}': {error.strerror or error}. "

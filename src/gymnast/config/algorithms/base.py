@@ -18,7 +18,8 @@ Share = Annotated[Scheduled, within(0.0, 1.0)]
 class OptimizerConfig(Model):
     """The optimizer and its constants."""
 
-    id: Literal["adam", "rmsprop"] = "adam"
+    id: Literal["adam", "rmsprop", "rmsprop_torch"] = "adam"
+    """`rmsprop` is TensorFlow's (running squares start at 1, eps inside the root), `rmsprop_torch` torch's and SB3's."""
     eps: float = Field(1e-5, gt=0)
     """Added to the denominator; PPO implementations use 1e-5 where torch has 1e-8."""
     betas: tuple[float, float] = (0.9, 0.999)

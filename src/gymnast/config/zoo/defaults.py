@@ -10,7 +10,7 @@ TEMPLATES = ("default", "atari")
 """Entries that stand for many envs; the zoo falls back to them, we do so only when asked."""
 
 ADAM: dict[str, Any] = {"id": "adam", "eps": 1e-5, "betas": [0.9, 0.999], "weight_decay": 0.0}
-RMSPROP: dict[str, Any] = {"id": "rmsprop", "eps": 1e-5, "alpha": 0.99, "weight_decay": 0.0}
+RMSPROP: dict[str, Any] = {"id": "rmsprop_torch", "eps": 1e-5, "alpha": 0.99, "weight_decay": 0.0}
 _BOTH: dict[str, Any] = {
     "gamma": 0.99,
     "ent_coef": 0.0,

@@ -103,10 +103,6 @@ def _finish(draft: Draft, env_id: str, file: ConfigFile, entry: str) -> list[str
     if all(type(size) is int for size in (n_envs, n_steps, batch)) and batch > n_envs * n_steps:
         algo["batch_size"] = n_envs * n_steps
         draft.note(f"batch_size {batch} is more than one rollout: all of its {n_envs * n_steps} samples, as in SB3.")
-    if draft.rms_prop:
-        draft.note(
-            "SB3 uses torch's RMSprop, we TensorFlow's: squares start at 1 instead of 0, eps is inside the root."
-        )
     origins = {ours: file.where((entry, theirs)) for ours, theirs in draft.origins.items()}
     try:
         validate(draft.sections | {"env": {"id": env_id, **env}}, origins)

@@ -10,7 +10,6 @@ from gymnast.config.algorithms import CONFIGS
 from gymnast.config.schema import PolicyConfig
 from gymnast.config.zoo import defaults
 from gymnast.config.zoo.policy_kwargs import (
-    TORCH_RMSPROP,
     optimizer_settings,
     policy_settings,
     read_mapping,
@@ -35,7 +34,7 @@ class Draft:
             "train": copy.deepcopy(defaults.TRAIN),
         }
         self.rms_prop = algorithm == "a2c"
-        """Whether SB3 would use torch's RMSprop."""
+        """A2C's own optimizer, which replaces optimizer_kwargs."""
         self.notes: list[str] = []
         self.origins: dict[str, str] = {}
         """Which zoo key each of our keys comes from."""
@@ -111,7 +110,6 @@ def _policy_kwargs(draft: Draft, value: Any) -> None:
     optimizer = optimizer_settings(kwargs, rms_prop=draft.rms_prop)
     if optimizer is not None:
         draft.set_optimizer(optimizer)
-        draft.rms_prop = kwargs.get("optimizer_class") in TORCH_RMSPROP
 
 
 def _use_rms_prop(draft: Draft, value: Any) -> None:

@@ -14,7 +14,8 @@ ACTIVATIONS = {f"{package}.{k}": v for k, v in _ACTIVATIONS.items() for package 
 TORCH_RMSPROP = ("th.optim.RMSprop", "torch.optim.RMSprop")
 OPTIMIZERS = {
     **dict.fromkeys(("th.optim.Adam", "torch.optim.Adam"), ADAM),
-    **dict.fromkeys((*TORCH_RMSPROP, "RMSpropTFLike"), RMSPROP),
+    **dict.fromkeys(TORCH_RMSPROP, RMSPROP),
+    "RMSpropTFLike": RMSPROP | {"id": "rmsprop"},
 }
 KNOWN = ("net_arch", "activation_fn", "ortho_init", "log_std_init", "optimizer_class", "optimizer_kwargs")
 
@@ -83,7 +84,7 @@ def optimizer_settings(kwargs: dict[str, Any], *, rms_prop: bool) -> dict[str, A
             f"optimizer_class {name!r} is not supported: th.optim.Adam, th.optim.RMSprop and RMSpropTFLike are"
         )
     settings = dict(OPTIMIZERS[name])
-    if settings["id"] == "rmsprop" or arguments is not None:
+    if settings["id"] != "adam" or arguments is not None:
         settings["eps"] = 1e-8  # torch's own default; SB3 sets 1e-5 only for an Adam without arguments
     for key, given in read_mapping(arguments or {}).items():
         if key not in settings:

@@ -1,4 +1,8 @@
-"""metrics.jsonl: one wide JSON object per iteration, appended so that a crash loses at most the row being written."""
+"""metrics.jsonl: one wide JSON object per iteration, appended so that a crash loses at most the row being written.
+
+What becomes known of an iteration only later (an evaluation beside training) follows as a short line that `amends` its
+row; `read_rows` puts it in its place.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ from typing import Any
 
 STEP = "env_steps"
 """The key that orders rows; every row has it."""
+AMENDS = "amends"
+"""The key of a line that completes an earlier row: that row's step."""
 NOT_METRICS = ("attempt", "resumed_from", "nonfinite")
 """Keys of a row that say something about the row itself."""
 
@@ -41,6 +47,10 @@ class JsonlSink:
     def write(self, row: Mapping[str, float | None]) -> None:
         """Append one row; NaN and infinities become null and are named in `nonfinite`."""
         record = self._record(row)
+        self._append(record)
+        self._last_step, self._resumed_from = record[STEP], None
+
+    def _append(self, record: dict[str, Any]) -> None:
         line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         start = os.fstat(self._file.fileno()).st_size
         written = 0
@@ -52,7 +62,13 @@ class JsonlSink:
             # A part of a row would swallow the next one.
             os.ftruncate(self._file.fileno(), start)
             raise
-        self._last_step, self._resumed_from = record[STEP], None
+
+    def amend(self, step: int, values: Mapping[str, float | None]) -> None:
+        """Append finite values that belong to the row of `step`, which is written already."""
+        if unknown := set(values) - set(self.keys or ()):
+            raise ValueError(f"metrics that were not announced: {', '.join(sorted(unknown))}")
+        plain = {key: None if value is None else float(value) for key, value in values.items()}
+        self._append({"attempt": self.attempt, AMENDS: step, STEP: step, **plain})
 
     def sync(self) -> None:
         """Force rows to the disk; for checkpoints, which must never be ahead of their metrics after a power cut."""
@@ -103,12 +119,22 @@ def read_rows(path: Path | str) -> list[dict[str, Any]]:
             if number < len(lines):
                 warnings.warn(f"{path}, line {number}: unreadable row left out", stacklevel=2)
             continue
+        if AMENDS in row:
+            _amend(kept, row)
+            continue
         taken_over = row.get("resumed_from")
         limit = row[STEP] if taken_over is None else min(row[STEP], taken_over + 1)
         while kept and kept[-1][STEP] >= limit:
             kept.pop()
         kept.append(row)
     return kept
+
+
+def _amend(rows: list[dict[str, Any]], line: dict[str, Any]) -> None:
+    """Complete the row that `line` is about; a row that a later attempt will replace may be gone."""
+    row = next((row for row in reversed(rows) if row[STEP] == line[AMENDS]), None)
+    if row is not None:
+        row |= {key: value for key, value in line.items() if key not in ("attempt", AMENDS)}
 
 
 def metrics_of(row: Mapping[str, Any]) -> dict[str, float | None]:
