@@ -10,6 +10,16 @@ import typer
 from gymnast.cli import imported
 from gymnast.cli.options import AsJson, RunsDir, echo_json
 
+SHORT = {
+    "train/policy_loss": "policy loss",
+    "train/value_loss": "value loss",
+    "train/entropy": "entropy",
+    "train/approx_kl": "kl",
+    "train/clip_fraction": "clipped",
+    "train/grad_norm": "grad norm",
+}
+"""Columns of the summary; everything is in the files."""
+
 
 def rewind(
     reference: Annotated[str, typer.Argument(metavar="RUN", help="@last, an id, or a folder.")] = "@last",
@@ -79,17 +89,13 @@ def _print(console: Any, run_id: str, done: Any) -> None:
     )
     console.print(f"hashes: {proofs[done.proof]}")
     table = Table(box=None, pad_edge=False)
-    names = list(done.updates[0])
     table.add_column("update", justify="right")
+    names = [name for name in SHORT if name in done.updates[0]]
     for name in names:
-        table.add_column(name.removeprefix("train/"), justify="right")
-    shown = (
-        range(len(done.updates))
-        if len(done.updates) <= 12
-        else [*range(6), *range(len(done.updates) - 5, len(done.updates))]
-    )
-    for number in shown:
-        cells = [f"{done.updates[number][name]:.4g}" for name in names]
+        table.add_column(SHORT[name], justify="right", no_wrap=True)
+    n = len(done.updates)
+    for number in range(n) if n <= 12 else [*range(6), *range(n - 5, n)]:
+        cells = [f"{done.updates[number][name]:.3g}" for name in names]
         table.add_row(str(number + 1), *cells, style="bold" if number + 1 == done.update else None)
     console.print(table)
     console.print(f"update {done.update} written to {done.folder} (update.safetensors, update.json)")
