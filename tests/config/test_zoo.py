@@ -186,7 +186,11 @@ def test_a2c_defaults_are_sb3s() -> None:
     }
     expected |= {"max_grad_norm": 0.5, "normalize_advantage": "off", "normalize_reward": True}
     assert {key: algo[key] for key in expected} == expected
-    assert (algo["optimizer"]["id"], algo["optimizer"]["eps"], algo["optimizer"]["alpha"]) == ("rmsprop_torch", 1e-5, 0.99)
+    assert (algo["optimizer"]["id"], algo["optimizer"]["eps"], algo["optimizer"]["alpha"]) == (
+        "rmsprop_torch",
+        1e-5,
+        0.99,
+    )
     assert (config.env.n_envs, config.policy.normalize_obs) == (1, True)
 
 

@@ -192,3 +192,21 @@ def test_a_row_is_cheap(path):
             sink.write(row)
             times.append(time.perf_counter() - begin)
     assert sorted(times)[len(times) // 2] < 0.001  # about 0.04 ms; the margin is for busy machines
+
+
+def test_a_late_value_is_read_in_the_row_it_belongs_to(path):
+    """Also when a resume repeats it, and without harm when its row is gone."""
+    with JsonlSink(path, KEYS) as sink:
+        for step in (8, 16, 24):
+            sink.write({"env_steps": step, "train/loss": float(step)})
+        sink.amend(16, {"eval/return_mean": np.float32(2.5)})
+        sink.write({"env_steps": 32})
+        with pytest.raises(ValueError, match="train/surprise"):
+            sink.amend(16, {"train/surprise": 1.0})
+    with JsonlSink(path, KEYS, attempt=2, resumed_from=16) as sink:
+        sink.amend(16, {"eval/return_mean": 2.5})
+        sink.write({"env_steps": 24})
+        sink.amend(32, {"eval/return_mean": 9.0})  # its row was replaced
+    rows = read_rows(path)
+    assert [(row["env_steps"], row["eval/return_mean"]) for row in rows] == [(8, None), (16, 2.5), (24, None)]
+    assert rows[1]["train/loss"] == 16.0 and all("amends" not in row for row in rows)

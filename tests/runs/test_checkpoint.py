@@ -511,3 +511,19 @@ def test_sigkill_at_random_moments(tmp_path):
     leftovers, highest = map(int, done.stdout.split())
     assert leftovers > kills // 8, "too few kills fell into a save for this to prove anything"
     assert highest > 5, "and too few after one"
+
+
+def test_an_earlier_boundary_is_written_when_it_turns_out_to_be_the_best(run):
+    """With what became known of it, without moving `last`; on disk it is again what was packed."""
+    policy, state = {"weight": torch.ones(2)}, {"value": torch.arange(3)}
+    packed = ck.pack(100, policy, state, {"train/loss": 0.5}, {"env_steps": 100})
+    put(run, 200)
+    later = ck.with_metrics(packed, {"eval/return_mean": 7.5})
+    ck.write(run, later, latest=False)
+    ck.mark_best(run, 100)
+    assert read_pointer(run, "last") == "step=200" and read_pointer(run, "best") == "step=100"
+    found = load(run / "checkpoints" / "step=100")
+    same(found.policy, policy)
+    same(found.state, state)
+    assert found.manifest.metrics == {"train/loss": 0.5, "eval/return_mean": 7.5}
+    assert ck.packed_from(run / "checkpoints" / "step=100") == later

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gymnast.errors import GymnastError, UsageError
-from gymnast.runs import store
+from gymnast.runs import lineage, store
 from gymnast.runs.process import machine, process_start
 from gymnast.runs.status import FIELDS, Status
 from gymnast.runs.store import Run, is_id, last_run, new_id, runs_root
@@ -150,11 +150,77 @@ def test_update_finish_begin(tmp_path):
     assert status.ended is not None and not run.is_alive() and run.shown_state() == "finished"
     other = Run.create(tmp_path, CONFIG)
     assert last_run(tmp_path) == other
-    status = run.begin()
+    status = run.begin(CONFIG, start="step=100")
     assert (status.state, status.attempt, status.ended, status.stop_reason) == ("running", 2, None, None)
     assert status.created < status.started and last_run(tmp_path) == run
     with pytest.raises(ValueError, match="ends as one of"):
         run.finish("solved", "no such state")
+
+
+def test_every_attempt_keeps_its_config_and_what_changed(tmp_path):
+    run = Run.create(tmp_path, CONFIG)
+    assert lineage.read(run.folder) == lineage.Lineage()
+    configs = [CONFIG, CONFIG, {**CONFIG, "name": "other"}, {**CONFIG, "name": "other"}, {**CONFIG, "more": {"x": 1}}]
+    for number, config in enumerate(configs[1:], start=2):
+        assert run.begin(config, start=f"step={number}", optimizer=number != 4).attempt == number
+    assert [run.config_of(number) for number in range(1, 6)] == configs
+    assert run.config() == configs[-1]
+    assert sorted(path.name for path in run.folder.glob("config*.json")) == [
+        "config-2.json",
+        "config-4.json",
+        "config.json",
+    ]
+    attempts = lineage.read(run.folder).attempts
+    assert [(one.attempt, one.start, one.optimizer) for one in attempts] == [
+        (2, "step=2", True),
+        (3, "step=3", True),
+        (4, "step=4", False),
+        (5, "step=5", True),
+    ]
+    assert [one.changes for one in attempts] == [
+        {},
+        {"name": [CONFIG["name"], "other"]},
+        {},
+        {"name": ["other", CONFIG["name"]], "more.x": [None, 1]},
+    ]
+    times = [one.at for one in attempts]
+    assert times == sorted(times) and times[0] > run.status().created
+    lineage.set_parent(run.folder, {"source": "abcde/@best"})
+    lineage.add_attempt(run.folder, lineage.Attempt(6, "step=6"))
+    both = lineage.read(run.folder)
+    assert len(both.attempts) == 5 and both.parent == {"source": "abcde/@best"}
+
+
+def test_an_attempt_killed_while_it_began_is_one_with_the_next(tmp_path, monkeypatch):
+    run = Run.create(tmp_path, CONFIG)
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "update", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run.begin({**CONFIG, "name": "b"}, start="step=5", optimizer=False)
+    assert run.status().attempt == 1 and run.config()["name"] == "b"
+    run.begin({**CONFIG, "name": "c"}, start="step=6")
+    (only,) = lineage.read(run.folder).attempts
+    assert (only.attempt, only.start, only.optimizer) == (2, "step=6", True)
+    assert only.changes == {"name": [CONFIG["name"], "c"]}
+    assert [run.config_of(number)["name"] for number in (1, 2)] == [CONFIG["name"], "c"]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "3", '{"attempts": 3}', '{"attempts": [{"x": 1}]}', "\ud800"])
+def test_a_damaged_lineage_reads_as_none(tmp_path, content):
+    run = Run.create(tmp_path, CONFIG)
+    (run.folder / lineage.FILE).write_bytes(content.encode(errors="surrogatepass"))
+    assert lineage.read(run.folder) == lineage.Lineage()
+    run.begin(CONFIG, start="step=1")
+    assert len(lineage.read(run.folder).attempts) == 1
+
+
+def test_a_config_of_an_attempt_that_cannot_be_read_is_named(tmp_path):
+    run = Run.create(tmp_path, CONFIG)
+    run.begin({**CONFIG, "name": "other"}, start="step=1")
+    (run.folder / "config-1.json").write_text("{")
+    with pytest.raises(GymnastError, match=r"config of run .* cannot be read \('.*config-1.json'\)"):
+        run.config_of(1)
+    assert run.config_of(2)["name"] == "other"
 
 
 def test_update_on_a_full_disk_keeps_the_old_status(tmp_path, monkeypatch):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 from gymnast.cli import imported
 
@@ -57,7 +60,9 @@ def resume_training(
         reporter.warn(sentence)
     for axis in ("env_steps", "vec_steps"):
         budget, done = getattr(resolved.config.train, axis), int(point.manifest.counters[axis])
-        if budget is not None and done >= budget:
+        unjudged = point.state["loop"].get("jobs")  # interrupted in its last evaluation: that is all there is to do
+        ended = run.status().state == "finished"  # else it was stopped after its last checkpoint, before its last word
+        if budget is not None and done >= budget and ended and not unjudged:
             option = {"env_steps": "-n", "vec_steps": "--vec-steps"}[axis]
             raise UsageError(
                 f"Run {run.id} has spent its budget of {budget:,} {axis.replace('_', ' ')}. "
@@ -81,7 +86,37 @@ def _reporter(quiet: bool) -> Any:
 
     from gymnast.training.report import Reporter
 
-    return Reporter(Console(), quiet=quiet)
+    return Reporter(Console(file=cast("IO[str]", SteadyOutput(sys.stdout))), quiet=quiet)
+
+
+class SteadyOutput:
+    """Standard output that may lead to a full disk: a training goes on without its words."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """As the stream does, or not at all."""
+        with _full_disk_ignored():
+            return self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """What does not fit is tried again next time."""
+        with _full_disk_ignored():
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def _full_disk_ignored() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
 
 
 def _ask() -> bool:
@@ -92,6 +127,7 @@ def _ask() -> bool:
 
 def _leave(result: TrainResult | None) -> None:
     """Exit at once: everything is on disk, and tearing torch down would only delay the prompt."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with _full_disk_ignored():
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(130 if result is not None and result.interrupted else 0)

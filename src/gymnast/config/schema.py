@@ -163,6 +163,8 @@ class EvalConfig(Model):
     """No evaluation before rollout/return_mean has reached this; spec.solved_at × start_fraction when that is set."""
     start_fraction: float | None = Field(None, gt=0)
     """Share of the way from spec.random_score to spec.solved_at the training return must have gone."""
+    mode: Literal["auto", "inprocess", "worker"] = "auto"
+    """`worker` judges a snapshot of the weights in a process beside training; `auto` does so once evaluations take 2 s."""
     env: dict[str, Any] = Field(default_factory=dict)
     """Overrides of the env section for evaluation only; each is printed and stored with the score."""
 

@@ -114,11 +114,12 @@ def with_metrics(packed: Packed, metrics: dict[str, Any]) -> Packed:
     return Packed(packed.step, {**packed.blobs, MANIFEST: _sealed(**content)})
 
 
-def write(run_folder: Path, packed: Packed, *, sync: bool = True, latest: bool = True) -> Path:
+def write(run_folder: Path, packed: Packed, *, sync: bool = True, latest: bool = True, best: bool = False) -> Path:
     """Write a packed checkpoint and point `last` at it; whole or not at all, an older one stays until then.
 
     A checkpoint of the same step is replaced. `sync=False` skips fsync: safe against a kill, not against a power cut.
-    `latest=False` leaves `last` alone: for the checkpoint of an earlier boundary.
+    `latest=False` leaves `last` alone: for the checkpoint of an earlier boundary. `best` points there before `last` does:
+    a run killed between them goes on from before this checkpoint, and comes to it again.
     """
     checkpoints = Path(run_folder) / "checkpoints"
     target = checkpoints / f"step={packed.step}"
@@ -132,6 +133,8 @@ def write(run_folder: Path, packed: Packed, *, sync: bool = True, latest: bool =
         if sync:
             _sync_folder(temporary)
         _move(temporary, target)
+        if best:
+            _point(checkpoints, "best", target.name, sync)
         if latest:
             _point(checkpoints, "last", target.name, sync)
         elif sync:
@@ -399,6 +402,12 @@ def _temporary(checkpoints: Path) -> Path:
 
 def _start(pid: int) -> str:
     return re.sub(r"\W", "_", process_start(pid) or "gone")
+
+
+def tidy(run_folder: Path) -> None:
+    """Remove what killed saves left behind; every save does so too, but a run may need none any more."""
+    with contextlib.suppress(OSError):
+        _sweep(Path(run_folder) / "checkpoints")
 
 
 def _sweep(checkpoints: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +46,15 @@ def read(folder: Path) -> Lineage:
 
 
 def add_attempt(folder: Path, attempt: Attempt) -> None:
-    """Append a resume."""
+    """Append a resume; one that was killed while it began becomes part of it, because its changes are in the config."""
     old = read(folder)
-    _write(folder, Lineage((*old.attempts, Attempt(**{**asdict(attempt), "at": attempt.at or now()})), old.parent))
+    changes = dict(attempt.changes)
+    for begun in (one for one in old.attempts if one.attempt == attempt.attempt):
+        pairs = {key: [before, changes.get(key, [None, after])[1]] for key, (before, after) in begun.changes.items()}
+        changes = {key: pair for key, pair in {**changes, **pairs}.items() if pair[0] != pair[1]}
+    kept = tuple(one for one in old.attempts if one.attempt != attempt.attempt)
+    added = replace(attempt, changes=changes, at=attempt.at or now())
+    _write(folder, Lineage((*kept, added), old.parent))
 
 
 def set_parent(folder: Path, parent: dict[str, Any]) -> None:

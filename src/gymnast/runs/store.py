@@ -200,10 +200,21 @@ class Run:
 
         A changed config replaces the saved one, which stays beside it, and the changes go into the lineage.
         """
+        try:
+            return self._begin(config, start, optimizer)
+        except OSError as error:
+            raise GymnastError(
+                f"Run {self.id} cannot be taken up ('{self.folder}'): {error.strerror or error}. It is as it was; "
+                "free some space or check the rights of the folder, then try again."
+            ) from error
+
+    def _begin(self, config: dict[str, Any], start: str, optimizer: bool) -> Status:
         self.point_last()
         attempt, old = self.status().attempt + 1, self.config()
         if config != old:
-            write_atomic(self.folder / f"config-{attempt - 1}.json", json.dumps(old, indent=2, allow_nan=False) + "\n")
+            kept = self.folder / f"config-{attempt - 1}.json"
+            if not kept.exists():  # there already: this attempt was killed before while it began
+                write_atomic(kept, json.dumps(old, indent=2, allow_nan=False) + "\n")
             write_atomic(self.config_path, json.dumps(config, indent=2, allow_nan=False) + "\n")
         before, after = leaves(old), leaves(config)
         keys = [key for key in dict.fromkeys([*before, *after]) if before.get(key) != after.get(key)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -16,7 +16,9 @@ from gymnast.errors import ConfigError
 from gymnast.evaluation.evaluate import Evaluation, evaluate
 from gymnast.evaluation.exact import TabularModel, tabular_model
 from gymnast.policies.actor_critic import ActorCritic
-from gymnast.training.session import Session
+from gymnast.policies.flat import FlatParameters
+from gymnast.training.session import load_policy
+from gymnast.training.tracing import digest
 
 
 def eval_env_config(config: RunConfig) -> tuple[EnvConfig, dict[str, Any]]:
@@ -41,34 +43,74 @@ def tabular_model_of(config: EnvConfig) -> TabularModel | None:
         env.close()
 
 
+class EvalWorkerError(Exception):
+    """The evaluation worker raised, died, hung, or judged other weights than it was given."""
+
+
 class Evaluator:
     """Keeps the evaluation envs; they are made at the first evaluation."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, config: RunConfig, *, one_process: bool = False) -> None:
+        """`one_process` steps the envs here even where training has workers, which gives the same episodes."""
+        self._config = config
         self._envs: VectorEnv | None = None
         self._tabular: TabularModel | None = None
-        self._env_config, self._differences = eval_env_config(session.config)
+        self._policy: ActorCritic | None = None
+        self._env_config, self._differences = eval_env_config(config)
+        if one_process and self._env_config.vectorization == "workers":
+            self._env_config = self._env_config.model_copy(update={"vectorization": "inprocess"})
 
-    def __call__(self, turn: int, on_episode: Callable[[int], None] | None = None) -> Evaluation:
-        """Evaluation number `turn` of the run: fresh episodes every time, the same ones after a resume."""
-        session, config = self._session, self._session.config
+    @property
+    def envs(self) -> VectorEnv:
+        """The evaluation envs."""
         if self._envs is None:
-            self._envs, self._tabular = make_evaluation(config, self._env_config)
+            self._envs, self._tabular = make_evaluation(self._config, self._env_config)
+        return self._envs
+
+    def __call__(
+        self,
+        policy: ActorCritic,
+        turn: int,
+        on_episode: Callable[[int], None] | None = None,
+        *,
+        envs: VectorEnv | None = None,
+    ) -> Evaluation:
+        """Evaluation number `turn` of the run: fresh episodes every time, the same ones after a resume.
+
+        `envs` are the evaluation envs in a wrapper of the caller's.
+        """
         return run_evaluation(
-            session.policy,
-            config,
-            self._envs,
+            policy,
+            self._config,
+            envs or self.envs,
             self._tabular,
             turn=turn,
             differences=self._differences,
             on_episode=on_episode,
         )
 
+    def policy_of(self, weights: bytes) -> ActorCritic:
+        """A policy of this evaluator's own with saved weights (safetensors): nobody's training is touched."""
+        from safetensors.torch import load as from_bytes
+
+        tensors = from_bytes(weights)
+        if self._policy is None:
+            critic = any(name.startswith("critic.") for name in tensors)
+            envs = self.envs
+            self._policy = ActorCritic(self._config.policy, envs.observation_space, envs.action_space, critic=critic)
+            FlatParameters(self._policy)  # as in training, so that sums are taken in the same order
+        load_policy(self._policy, tensors)
+        return self._policy
+
     def close(self) -> None:
         """Close the envs, if there are any."""
         if self._envs is not None:
             self._envs.close()
+
+
+def weights_digest(tensors: Mapping[str, torch.Tensor]) -> str:
+    """Hash of a policy's weights and statistics."""
+    return digest(*(tensors[name] for name in sorted(tensors)))
 
 
 def make_evaluation(config: RunConfig, env_config: EnvConfig) -> tuple[VectorEnv, TabularModel | None]:

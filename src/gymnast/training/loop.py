@@ -5,6 +5,7 @@ A checkpoint always describes an iteration boundary, so everything here happens 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -14,23 +15,25 @@ from pathlib import Path
 from typing import Any
 
 from gymnast.config.load import Resolved
-from gymnast.errors import UsageError
+from gymnast.errors import CheckpointError, GymnastError, NonFiniteError, UsageError
 from gymnast.evaluation.evaluate import Evaluation
 from gymnast.metrics.catalogue import Catalogue, load_catalogue
-from gymnast.metrics.history import History
 from gymnast.metrics.sinks.jsonl import JsonlSink
 from gymnast.runs import checkpoint, index
 from gymnast.runs.housekeeping import discard
 from gymnast.runs.store import Run
 from gymnast.timing import StageTimer
-from gymnast.training.evaluator import Evaluator
+from gymnast.training.evaluations import Evaluations, Job
+from gymnast.training.failures import memory_explained, with_dump
 from gymnast.training.iteration import iterate, prepare_next, start
+from gymnast.training.judging import Judge
+from gymnast.training.progress import Progress, score_of
 from gymnast.training.report import Reporter
 from gymnast.training.rows import Row, RowMaker
 from gymnast.training.saver import CheckpointSaver
 from gymnast.training.session import Session, build, policy_tensors
 from gymnast.training.signals import StopRequest
-from gymnast.training.stopping import EvalCadence, StopRules, make_cadence, make_rules
+from gymnast.training.stopping import StopRules, make_cadence, make_rules
 from gymnast.training.tracing import HashObserver, TraceFile
 
 HEARTBEAT_SECONDS = 2.0
@@ -48,32 +51,8 @@ class TrainResult:
     vec_steps: int
     seconds: float
     interrupted: bool = False
-
-
-@dataclass
-class Progress:
-    """What the loop itself remembers between iterations."""
-
-    cadence: EvalCadence
-    best: float | None = None
-    best_is_evaluated: bool = False
-    solved: bool = False
-    evaluation: Evaluation | None = None
-    evaluated_at: int = -1
-    saved_at: int = -1
-    next_save: int = 0
-    history: History = field(default_factory=History)
-
-    def state(self) -> dict[str, Any]:
-        """For the checkpoint."""
-        keys = ("best", "best_is_evaluated", "solved", "next_save", "evaluated_at")
-        return {"cadence": self.cadence.state(), **{key: getattr(self, key) for key in keys}}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Continue."""
-        self.cadence.load_state(state["cadence"])
-        for key in ("best", "best_is_evaluated", "solved", "next_save", "evaluated_at"):
-            setattr(self, key, state[key])
+    evaluated_at: int | None = None
+    """Env steps of the weights that `evaluation` judged; earlier than the end where a snapshot ended the run."""
 
 
 @dataclass
@@ -99,21 +78,23 @@ def train(
     catalogue = load_catalogue()
     config = resolved.config
     rules = make_rules(config, catalogue)
-    session = build(config)
-    evaluator = Evaluator(session)
+    with memory_explained(config):
+        session = build(config)
+    evaluations = Evaluations(config, reporter)
     try:
         reporter.summary(session, resolved, resume.run.id if resume else None)
         if confirm is not None and not confirm():
             return None
         progress = Progress(make_cadence(config, session.plan), next_save=session.plan.checkpoint_every)
         fresh = not root.exists()
-        run = _open_run(root, resolved, resume)
-        with run.lock(), StopRequest(config.train.grace_period) as stop:
+        # Signals first: one that comes while the run is being made must not leave a run without a checkpoint.
+        with StopRequest(config.train.grace_period) as stop, (run := _open_run(root, resolved, resume)).lock():
             attempt = 1
             if resume:
                 _restore(
-                    session, progress, resume
+                    session, progress, evaluations, resume
                 )  # before the status changes: what does not fit leaves the run as it was
+                checkpoint.tidy(run.folder)
                 start_name = resume.checkpoint.folder.name
                 status = run.begin(config.model_dump(mode="json"), start=start_name, optimizer=resume.optimizer)
                 attempt = status.attempt
@@ -121,10 +102,14 @@ def train(
             keys = [metric.name for metric in catalogue]
             resumed_from = session.counters.env_steps if resume else None
             with JsonlSink(run.metrics_path, keys, attempt=attempt, resumed_from=resumed_from) as sink:
-                loop = _Loop(session, evaluator, progress, rules, run, sink, reporter, catalogue, stop, started, fresh)
+                loop = _Loop(
+                    session, evaluations, progress, rules, run, sink, reporter, catalogue, stop, started, fresh
+                )
+                if resume:
+                    loop.rows.last = dict(resume.checkpoint.manifest.metrics)
                 return loop.run_all()
     finally:
-        evaluator.close()
+        evaluations.close()
         session.envs.close()
         reporter.close()
 
@@ -137,12 +122,13 @@ def _open_run(root: Path, resolved: Resolved, resume: Resume | None) -> Run:
     return run
 
 
-def _restore(session: Session, progress: Progress, resume: Resume) -> None:
+def _restore(session: Session, progress: Progress, evaluations: Evaluations, resume: Resume) -> None:
     state = resume.checkpoint.state
     session.load_state(
         resume.checkpoint.policy, state["session"], resume.checkpoint.manifest.counters, optimizer=resume.optimizer
     )
     progress.load_state(state["loop"])
+    evaluations.load_state(state["loop"].get("jobs", []), resume.checkpoint.folder)
     progress.saved_at = session.counters.env_steps
 
 
@@ -151,7 +137,7 @@ class _Loop:
     """The parts of one running training, and the steps of its loop."""
 
     session: Session
-    evaluator: Evaluator
+    evaluations: Evaluations
     progress: Progress
     rules: StopRules
     run: Run
@@ -163,12 +149,13 @@ class _Loop:
     fresh_root: bool = False
     timer: StageTimer = field(default_factory=StageTimer)
     last_beat: float = 0.0
+    beats: bool = True
+    """Whether the last status could be written."""
     interrupted: bool = False
     boundary: checkpoint.Packed | None = None
     """The last boundary, kept while an iteration is too long to wait for."""
     boundary_steps: tuple[int, int] = (0, 0)
     iteration_seconds: float = 0.0
-    eval_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         keep = self.session.config.train.keep_checkpoints
@@ -176,6 +163,17 @@ class _Loop:
         traced = self.session.config.train.trace_hashes
         self.observer = HashObserver(self.session.flat) if traced else None
         self.trace = TraceFile(self.run.folder / "trace.jsonl") if traced else None
+        self.judge = Judge(
+            self.session,
+            self.evaluations,
+            self.progress,
+            self.rules,
+            self.reporter,
+            self.timer,
+            self.stop,
+            pack=self._pack,
+            keep=self._keep_earlier,
+        )
         self.rows = RowMaker(self.session, self.timer, self.catalogue, self.session.counters.env_steps)
 
     def run_all(self) -> TrainResult:
@@ -184,19 +182,25 @@ class _Loop:
         self.timer.started = self.started
         first = session.counters.iteration
         try:
-            start(session)
-            with self.reporter.display(self.catalogue, session.config, run.id):
-                reason = self._iterate()
-            return self._finish(reason)
+            with memory_explained(session.config):
+                start(session)
+                with self.reporter.display(self.catalogue, session.config, run.id):
+                    reason = self._iterate()
+                return self._finish(reason)
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) and self.stop.keeps_boundary:
+            saved = self.boundary is not None or self.progress.saved_at >= 0
+            if isinstance(error, KeyboardInterrupt) and self.stop.keeps_boundary and saved:
                 return self._leave_at_boundary()
             self.saver.close()
-            if session.counters.iteration == first == 0:
+            dumped = isinstance(error, NonFiniteError) and error.batch is not None
+            if session.counters.iteration == first == 0 and not dumped:
                 discard(run, with_root=self.fresh_root)  # nothing was learnt: leave nothing half-written behind
             else:
                 self._fail(error)
             raise
+        finally:
+            if self.trace is not None:
+                self.trace.close()
 
     def _iterate(self) -> str:
         session = self.session
@@ -207,37 +211,41 @@ class _Loop:
                 print(f"first-env-step {time.time():.4f}", file=sys.stderr, flush=True)
             row = self._one_iteration()
             self.iteration_seconds = time.perf_counter() - began
-            reason = self.rules.reason(row)
             spent = session.counters.env_steps >= session.plan.env_steps
-            if (spent or reason) and "eval/return_mean" not in row:
-                row |= self._evaluate()  # the weights a run ends with are always judged
-                reason = reason or self.rules.reason(row)
-            self.sink.write(row)
-            self.progress.history.append(row)
+            reason = self.judge(row, spent=spent)
+            self._log(row)
+            self.progress.history.append(self.judge.late | row)
             self.rows.last = row
             self._keep(row, save=spent or reason is not None)
             now = time.perf_counter()
             self.reporter.update(self.progress.history, now)
             if now - self.last_beat > HEARTBEAT_SECONDS:
                 self.last_beat = now
-                self.run.update(**self._status())
-            if reason is not None:
+                self._beat()
+            unjudged = bool(self.evaluations.jobs)
+            if reason is not None and not unjudged:
                 return reason
-            if self.stop.pending and not spent:  # in the last iteration there is nothing left to interrupt
-                self.interrupted = True
-                return f"interrupted ({self.stop.name})"
-        return "budget spent"
+            if self.stop.pending and (unjudged or not spent):  # else there is nothing left to interrupt
+                return self._interrupt()
+        return self._settle()
+
+    def _interrupt(self) -> str:
+        self.interrupted = True
+        return f"interrupted ({self.stop.name})"
 
     def _one_iteration(self) -> Row:
         session = self.session
         check = self._warn_if_identical if session.counters.iteration == 0 else None
-        with self.reporter.activity("collecting", session.rollout.n_steps) as tick:
-            done = iterate(session, self.timer, observer=self.observer, on_step=tick, on_collected=check)
+        with self.reporter.activity(f"collecting{self.evaluations.note()}", session.rollout.n_steps) as tick:
+            try:
+                done = iterate(session, self.timer, observer=self.observer, on_step=tick, on_collected=check)
+            except NonFiniteError as error:
+                if session.counters.iteration == 0 and error.batch is None:
+                    raise  # the env's first steps are at fault, and the run goes
+                raise with_dump(error, session, self.run.folder) from error
         if self.observer is not None and self.trace is not None:
             self.trace.write(session.counters.iteration, session.counters.env_steps, self.observer.hashes)
         row = self.rows(done, solved=self.progress.solved)
-        if self.progress.cadence.due(session.counters.env_steps, row["rollout/return_mean"]):
-            row |= self._evaluate()
         prepare_next(session)
         return row
 
@@ -247,12 +255,37 @@ class _Loop:
         due = (
             session.counters.env_steps + session.rollout.n_steps * session.plan.n_envs >= self.progress.cadence.next_at
         )
-        expected = self.iteration_seconds + (self.eval_seconds if due else 0.0)
+        # Waiting for an evaluation beside training ends at once on a signal.
+        evaluation = self.evaluations.seconds if due and not self.evaluations.beside else 0.0
+        expected = self.iteration_seconds + evaluation
         long = expected > limit and session.counters.iteration > 0
         saved = self.progress.saved_at == session.counters.env_steps
         self.boundary = self._pack(self.rows.last) if long and not saved else None
         self.boundary_steps = session.counters.env_steps, session.counters.vec_steps
-        self.stop.keeps_boundary = long
+        # Where nothing would be lost, because the boundary is on disk or nothing was learnt yet, a signal need not wait.
+        self.stop.keeps_boundary = long or saved or session.counters.iteration == 0
+
+    def _log(self, row: Row, *, amends: int | None = None) -> None:
+        try:
+            if amends is None:
+                self.sink.write(row)
+            else:
+                self.sink.amend(amends, row)
+        except OSError as error:
+            raise GymnastError(
+                f"The metrics of run {self.run.id} cannot be written ('{self.run.metrics_path}'): "
+                f"{error.strerror or error}. Free some space, then go on with: gymnast resume {self.run.id}"
+            ) from error
+
+    def _beat(self) -> None:
+        """Write the status; a full disk must not end a training over it."""
+        try:
+            self.run.update(**self._status())
+            self.beats = True
+        except GymnastError as error:
+            if self.beats:
+                self.reporter.warn(str(error))
+            self.beats = False
 
     def _warn_if_identical(self) -> None:
         """Copies of an env that all do the same add nothing (RUN-11)."""
@@ -264,58 +297,53 @@ class _Loop:
                 "More copies add nothing; set env.n_envs=1 or make the env depend on its seed."
             )
 
-    def _evaluate(self) -> Row:
-        """Evaluate the current weights; the metrics belong to this iteration's row."""
-        counters, progress = self.session.counters, self.progress
-        with self.timer.stage("eval"), self.reporter.activity("evaluating", self.session.config.eval.episodes) as tick:
-            began = time.perf_counter()
-            evaluation = self.evaluator(counters.evaluations, tick)
-            self.eval_seconds = time.perf_counter() - began
-        counters.evaluations += 1
-        progress.evaluation, progress.evaluated_at = evaluation, counters.env_steps
-        row: Row = dict(evaluation.metrics())
-        progress.solved = progress.solved or self.rules.is_solved(row)
-        row["train/solved"] = float(progress.solved)
-        self.reporter.evaluated(counters.env_steps, evaluation, self.rules.is_solved(row))
-        return row
+    def _keep_earlier(self, job: Job, metrics: Row, best: bool) -> None:
+        """A result about earlier weights goes to their row; if it is the best, exactly their checkpoint is written."""
+        self._log(metrics, amends=job.env_steps)
+        if best and job.packed is not None:
+            packed = checkpoint.with_metrics(job.packed, metrics)
+            with self.timer.stage("checkpoint"):
+                self.saver.save(packed, best=True, latest=False, metrics_file=self.run.metrics_path)
+
+    def _settle(self) -> str:
+        """The budget is spent. What an interrupted run still had to judge is judged now."""
+        if not self.evaluations.jobs:
+            return "budget spent"
+        row = dict(self.rows.last)
+        reason = self.judge.take(row, wait=True, written=True)
+        if self.evaluations.jobs:
+            return self._interrupt()
+        self._save(row | self.judge.late, best=False)
+        return reason or "budget spent"
 
     def _keep(self, row: Row, *, save: bool) -> None:
         """Checkpoint when due, when it is the best so far, or when asked."""
         progress, env_steps = self.progress, self.session.counters.env_steps
         evaluated = row.get("eval/return_mean") is not None
-        score = (
-            row.get("eval/exact_return") if row.get("eval/exact_return") is not None else row.get("eval/return_mean")
-        )
         due = env_steps >= progress.next_save
         if due:
             progress.next_save = env_steps + self.session.plan.checkpoint_every
-        if not evaluated and not progress.best_is_evaluated:
-            score = row.get("rollout/return_mean")
-        comparable = evaluated or not progress.best_is_evaluated
-        better = (
-            comparable
-            and score is not None
-            and (progress.best is None or score > progress.best or (evaluated and not progress.best_is_evaluated))
-        )
-        best = better and (evaluated or due or save)
+        score = score_of(row) if evaluated else row.get("rollout/return_mean")
+        best = progress.improved_by(score, evaluated=evaluated) and (evaluated or due or save)
         if not (due or best or save or self.stop.pending):
             return
         if best:
             progress.best, progress.best_is_evaluated = score, evaluated
         with self.timer.stage("checkpoint"):
-            self._save(row, best=bool(best))
+            self._save(row, best=best)
 
     def _save(self, row: Row, *, best: bool) -> None:
         session, run = self.session, self.run
         self.saver.save(self._pack(row), best=best, metrics_file=run.metrics_path)
         self.progress.saved_at = session.counters.env_steps
-        run.update(**self._status())
+        self._beat()
         index.upsert(run)
 
     def _pack(self, row: Row) -> checkpoint.Packed:
         session = self.session
         counters = {**asdict(session.counters), "seconds": session.counters.seconds + self.timer.wall()}
-        state = {"session": session.state(), "loop": self.progress.state()}
+        jobs = self.evaluations.state(session.counters.env_steps)
+        state = {"session": session.state(), "loop": {**self.progress.state(), "jobs": jobs}}
         return checkpoint.pack(session.counters.env_steps, policy_tensors(session.policy), state, row, counters)
 
     def _leave_at_boundary(self) -> TrainResult:
@@ -336,14 +364,16 @@ class _Loop:
 
     def _status(self) -> dict[str, Any]:
         counters, progress = self.session.counters, self.progress
-        return {
+        status: dict[str, Any] = {
             "env_steps": counters.env_steps,
             "vec_steps": counters.vec_steps,
             "solved": progress.solved,
             "best_return": progress.best if progress.best_is_evaluated else None,
-            "last_return": progress.evaluation.mean if progress.evaluation else None,
             "wall_seconds": counters.seconds + self.timer.wall(),
         }
+        if progress.evaluation is not None:  # until a resumed run is judged again, what was known of it holds
+            status["last_return"] = progress.evaluation.mean
+        return status
 
     def _finish(self, reason: str) -> TrainResult:
         self.stop.disarm()
@@ -352,6 +382,8 @@ class _Loop:
         if progress.saved_at != counters.env_steps:
             self._save(self.rows.last, best=False)
         self.saver.close()
+        if self.saver.failure is not None:
+            raise CheckpointError(f"The run ended ({reason}), but its end is not saved. {self.saver.failure}")
         interrupted = self.interrupted
         self.run.finish("interrupted" if interrupted else "finished", reason, **self._status())
         index.upsert(self.run)
@@ -359,7 +391,15 @@ class _Loop:
         seconds = counters.seconds + self.timer.wall()
         solved = progress.solved
         result = TrainResult(
-            self.run, reason, solved, evaluation, counters.env_steps, counters.vec_steps, seconds, interrupted
+            self.run,
+            reason,
+            solved,
+            evaluation,
+            counters.env_steps,
+            counters.vec_steps,
+            seconds,
+            interrupted,
+            None if evaluation is None else progress.evaluated_at,
         )
         self.reporter.finished(result, self.timer)
         return result
@@ -367,7 +407,9 @@ class _Loop:
     def _fail(self, error: BaseException) -> None:
         state = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         words = str(error).strip().splitlines()
-        self.run.finish(state, f"{type(error).__name__}: {words[0] if words else ''}".rstrip(": "), **self._status())
+        reason = f"{type(error).__name__}: {words[0] if words else ''}".rstrip(": ")
+        with contextlib.suppress(GymnastError):  # the first fault is the one to hear of
+            self.run.finish(state, reason, **self._status())
         index.upsert(self.run)
 
 

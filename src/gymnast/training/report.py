@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -54,8 +53,11 @@ class Reporter:
         line = text + "\n"
         self._log_room -= len(line.encode())
         if self._log_room > 0:
-            self._log.write(line)
-            self._log.flush()
+            try:
+                self._log.write(line)
+                self._log.flush()
+            except OSError:  # a full disk: the log must not end a training
+                self._log_room = 0
 
     def open_log(self, path: Path, max_bytes: int) -> None:
         """Start the run's log with what was said so far."""
@@ -68,7 +70,8 @@ class Reporter:
     def close(self) -> None:
         """Close the log."""
         if self._log is not None:
-            self._log.close()
+            with suppress(OSError):  # what a full disk did not take is tried again here
+                self._log.close()
             self._log = None
 
     # ---- before ----------------------------------------------------------------------------------------------------
@@ -171,7 +174,8 @@ class Reporter:
         # A run that a rule ended would be ended by it again.
         further = " train.stop_when_solved=false" if result.stop_reason.startswith("solved") else ""
         self.say(f"  gymnast resume @last -n {2 * result.env_steps}{further}   train on")
-        sys.stdout.flush()
+        if self.console is not None:
+            self.console.file.flush()
 
 
 def _duration(seconds: float) -> str:

@@ -68,7 +68,8 @@ def find_target(run: Run, step: int) -> Target:
         raise UsageError(f"Run {run.id} has no metrics yet: there is nothing to rewind to.")
     for row in rows:
         if row["env_steps"] >= step:
-            began = row.get("resumed_from") or 0
+            first = next(one for one in rows if one["attempt"] == row["attempt"])  # only it says where it took over
+            began = first.get("resumed_from") or 0
             return Target(int(row["iteration"]), int(row["env_steps"]), int(row["attempt"]), int(began))
     raise UsageError(f"Run {run.id} came to {int(rows[-1]['env_steps']):,} env steps, not to {step:,}.")
 
@@ -180,6 +181,8 @@ def _go_to(run: Run, session: Session, target: Target) -> str:
             saved = checkpoint.load(run.checkpoints / f"step={step}")
         except CheckpointError:
             continue  # damaged: an older one does as well
+        if step > target.resumed_from and saved.manifest.created < _began(run, target.attempt):
+            continue  # left by an earlier attempt that went on from there in its own way
         _check_reach(run, target, step)
         optimizer = step > target.resumed_from or target.attempt == 1 or _with_optimizer(run, target.attempt)
         session.load_state(saved.policy, saved.state["session"], saved.manifest.counters, optimizer=optimizer)
@@ -198,6 +201,11 @@ def _check_reach(run: Run, target: Target, step: int) -> None:
             f"Run {run.id} was continued under other settings at {target.resumed_from:,} env steps, and the checkpoint of that "
             "moment is gone. Keep more of them with train.keep_checkpoints."
         )
+
+
+def _began(run: Run, attempt: int) -> str:
+    """When an attempt began, as text to compare; empty for the first."""
+    return next((one.at for one in lineage.read(run.folder).attempts if one.attempt == attempt), "")
 
 
 def _with_optimizer(run: Run, attempt: int) -> bool:

@@ -21,20 +21,31 @@ class CheckpointSaver:
         self._folder, self._keep, self._on_failure = run_folder, keep, on_failure
         self._thread: ThreadPoolExecutor | None = None
         self._pending: Future[None] | None = None
+        self.failure: str | None = None
+        """Why the newest save is not on disk; None when it is, or is being written."""
+        self._best: checkpoint.Packed | None = None
+        """The best checkpoint while it is not on disk: tried again with the next one."""
 
-    def save(self, packed: checkpoint.Packed, *, best: bool, metrics_file: Path) -> None:
-        """Queue one checkpoint; the metrics of its step reach the disk before it does."""
+    def save(self, packed: checkpoint.Packed, *, best: bool, metrics_file: Path, latest: bool = True) -> None:
+        """Queue one checkpoint; the metrics of its step reach the disk before it does.
+
+        `latest=False` is for a boundary that is no longer the last one.
+        """
         self.wait()
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
-        self._pending = self._thread.submit(self._write, packed, best, metrics_file)
+        self._pending = self._thread.submit(self._write, packed, best, latest, metrics_file)
 
-    def _write(self, packed: checkpoint.Packed, best: bool, metrics_file: Path) -> None:
+    def _write(self, packed: checkpoint.Packed, best: bool, latest: bool, metrics_file: Path) -> None:
         with metrics_file.open("rb") as file:
             os.fsync(file.fileno())
-        checkpoint.write(self._folder, packed)
         if best:
-            checkpoint.mark_best(self._folder, packed.step)
+            self._best = packed
+        elif self._best is not None:
+            checkpoint.write(self._folder, self._best, latest=False, best=True)
+            self._best = None
+        checkpoint.write(self._folder, packed, latest=latest, best=best)
+        self._best = None
         checkpoint.prune(self._folder, self._keep)
 
     def wait(self) -> None:
@@ -43,8 +54,10 @@ class CheckpointSaver:
         if pending is not None:
             try:
                 pending.result()
+                self.failure = None
             except (CheckpointError, OSError) as error:
-                self._on_failure(str(error))
+                self.failure = str(error)
+                self._on_failure(self.failure)
 
     def close(self) -> None:
         """Finish what is queued."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from torch import Tensor
 
@@ -72,13 +73,22 @@ class TraceFile:
     """Appends the hashes of each iteration; a resumed run repeats the lines after its checkpoint, and the last one counts."""
 
     def __init__(self, path: Path) -> None:
-        self._file: IO[str] = path.open("a", encoding="utf-8")
+        with path.open("a+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size and os.pread(file.fileno(), 1, size - 1) != b"\n":
+                file.write(b"\n")  # torn by a kill: the next line must not be swallowed
+        self._file = path.open("ab", buffering=0)
 
     def write(self, iteration: int, env_steps: int, hashes: Hashes) -> None:
-        """One line, handed to the system at once."""
+        """One line; one that a full disk does not take is left out, and that iteration counts as not traced."""
         line = {"iteration": iteration, "env_steps": env_steps, **vars(hashes)}
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()
+        start = os.fstat(self._file.fileno()).st_size
+        rest = memoryview(json.dumps(line).encode() + b"\n")
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            os.ftruncate(self._file.fileno(), start)
 
     def close(self) -> None:
         """Close the file."""

@@ -60,10 +60,11 @@ def update(learner: Learner, batch: Batch, c: Coefficients, observer: Observer |
         observer.batch(batch, c)
     try:
         return _epochs(learner, batch, c, observer)
-    except NonFiniteError:
+    except NonFiniteError as error:
         with torch.no_grad():
             flat.values.copy_(weights)
         optimizer.load_state(moments)
+        error.batch = batch
         raise
 
 

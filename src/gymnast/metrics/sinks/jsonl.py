@@ -53,11 +53,10 @@ class JsonlSink:
     def _append(self, record: dict[str, Any]) -> None:
         line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         start = os.fstat(self._file.fileno()).st_size
-        written = 0
+        rest = memoryview(line)
         try:
-            written = self._file.write(line)
-            if written != len(line):
-                raise OSError(f"{self.path}: only {written} of {len(line)} bytes of a row could be written")
+            while rest:  # a nearly full disk takes a part, and says why only when asked to take the rest
+                rest = rest[self._file.write(rest) :]
         except OSError:
             # A part of a row would swallow the next one.
             os.ftruncate(self._file.fileno(), start)

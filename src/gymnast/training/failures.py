@@ -1,0 +1,83 @@
+"""What a failing run leaves behind: the batch that had bad numbers in it, and a sentence where memory ran out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gymnast.config.schema import RunConfig
+from gymnast.errors import NonFiniteError, OutOfMemoryError
+from gymnast.rollout.buffer import Rollout
+from gymnast.training.session import Session
+from gymnast.training.tracing import batch_tensors
+
+_MEMORY_WORDS = ("can't allocate memory", "not enough memory", "out of memory", "Cannot allocate memory")
+
+
+@contextmanager
+def memory_explained(config: RunConfig) -> Iterator[None]:
+    """Turn the many ways in which memory runs out into one sentence with advice."""
+    try:
+        yield
+    except (MemoryError, RuntimeError, OSError) as error:
+        words = " ".join(str(error).split())
+        if not isinstance(error, MemoryError) and not any(one in words for one in _MEMORY_WORDS):
+            raise
+        n_steps, batch_size = (getattr(config.algo, name, None) for name in ("n_steps", "batch_size"))
+        sizes = {"env.n_envs": config.env.n_envs, "algo.n_steps": n_steps, "algo.batch_size": batch_size}
+        now = ", ".join(f"{key}={value}" for key, value in sizes.items() if value is not None)
+        raise OutOfMemoryError(
+            f"Memory ran out ({words[:200] or type(error).__name__}). Smaller sizes need less, now they are: {now}; "
+            "so does a smaller policy.hidden. What was saved before is intact, and a resume may change algo.batch_size."
+        ) from error
+
+
+def with_dump(error: NonFiniteError, session: Session, run_folder: Path) -> NonFiniteError:
+    """Write the batch, or the rollout when no batch was made of it, and say in the error where it is."""
+    step = session.counters.env_steps
+    tensors = _rollout_tensors(session.rollout) if error.batch is None else batch_tensors(error.batch)
+    path = run_folder / "nan" / f"step={step}.safetensors"
+    try:
+        _write(path, tensors, session, str(error))
+    except OSError as refused:
+        return NonFiniteError(f"{error} The batch could not be written: {refused.strerror or refused}.", error.batch)
+    return NonFiniteError(f"{error} The batch is in '{path}'.", error.batch)
+
+
+def _rollout_tensors(rollout: Rollout) -> dict[str, Tensor]:
+    """What the envs gave: one observation more than steps."""
+    t = rollout.length
+    arrays = rollout.obs_arrays if isinstance(rollout.obs_arrays, dict) else {"": rollout.obs_arrays}
+    named = {f"obs.{name}".rstrip("."): torch.from_numpy(array[: t + 1]) for name, array in arrays.items()}
+    return named | {"action": rollout.action[:t], "reward": torch.from_numpy(rollout.reward[:t])}
+
+
+def _write(path: Path, tensors: dict[str, Tensor], session: Session, reason: str) -> None:
+    from safetensors.torch import save_file
+
+    path.parent.mkdir(exist_ok=True)
+    counters = session.counters
+    about: dict[str, Any] = {
+        "reason": reason,
+        "iteration": counters.iteration + 1,
+        "env_steps": counters.env_steps,
+        "updates": counters.updates,
+        "coefficients": {k: v if math.isfinite(v) else str(v) for k, v in session.coefficients().items()},
+        "tensors": {
+            name: {"dtype": str(one.dtype), "shape": list(one.shape), "nonfinite": _bad(one)}
+            for name, one in tensors.items()
+        },
+    }
+    save_file({name: one.detach().cpu().contiguous().clone() for name, one in tensors.items()}, path)
+    path.with_suffix(".json").write_text(json.dumps(about, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _bad(tensor: Tensor) -> int:
+    return int((~torch.isfinite(tensor)).sum()) if tensor.is_floating_point() else 0
