@@ -34,6 +34,7 @@ from faults.files import DAMAGES
 from faults.points import Fault
 from faults.server import Child, Server
 
+from gymnast.errors import CheckpointError
 from gymnast.metrics.sinks.jsonl import read_rows
 from gymnast.runs import checkpoint, index
 from gymnast.runs.store import Run, is_id
@@ -199,7 +200,10 @@ class Chaos:
             run = runs_in(folder)[-1] if runs_in(folder) else None
             if run is not None and run.status().state == "finished":
                 outcome.recovered = True
-                outcome.equal = fingerprint(run) == reference.hash and steps_of(run) == reference.steps
+                try:
+                    outcome.equal = fingerprint(run) == reference.hash and steps_of(run) == reference.steps
+                except CheckpointError as error:
+                    outcome.lost.append(f"finished, but its end cannot be read: {error}")
                 _check_tidy(run, outcome)
         outcome.seconds = round(time.monotonic() - began, 2)
         return outcome

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,7 @@ LIBRARIES = ("stable-baselines3", "gymnast")
 POINTS = 50
 """Points kept of each curve, evenly over the budget."""
 TENTHS = tuple(range(POINTS // 10 - 1, POINTS, POINTS // 10))
-T_975 = {2: 4.303, 3: 3.182, 4: 2.776, 9: 2.262, 19: 2.093}
+T_975 = {2: 4.303, 3: 3.182, 4: 2.776, 9: 2.262, 19: 2.093, 21: 2.080, 31: 2.040, 49: 2.010, 59: 2.001}
 """Student's t for a 95 % band, by degrees of freedom (seeds − 1)."""
 
 
@@ -99,7 +100,8 @@ def run(job: Job, entry: dict[str, Any]) -> dict[str, Any]:
     steps, values, seconds = trainer(job, entry)
     curve = sample(steps, values, int(entry["n_timesteps"]))
     about = {"library": job.library, "env": job.env, "seed": job.seed, "entry": entry}
-    return {"key": job.key, **about, "env_steps": steps[-1], "seconds": round(seconds, 1), "curve": curve}
+    where = {"machine": machine()["cpu"], "cores": os.cpu_count(), "torch": versions()["torch"]}
+    return {"key": job.key, **about, **where, "env_steps": steps[-1], "seconds": round(seconds, 1), "curve": curve}
 
 
 def band(curves: list[list[float | None]], point: int) -> tuple[float, float]:
@@ -109,7 +111,7 @@ def band(curves: list[list[float | None]], point: int) -> tuple[float, float]:
     return mean(values), T_975[n - 1] * stdev(values) / math.sqrt(n)
 
 
-def report(found: dict[str, dict[str, Any]], seeds: int) -> bool:
+def report(found: dict[str, dict[str, Any]], seeds: int, name: str) -> bool:
     """Print and save the table of tenths; draw the picture; whether every pair of bands overlaps."""
     summary: dict[str, Any] = {}
     ok = True
@@ -122,7 +124,8 @@ def report(found: dict[str, dict[str, Any]], seeds: int) -> bool:
             print(f"{env}: not enough finished runs yet ({', '.join(f'{k} {len(v)}' for k, v in both.items())})")
             ok = False
             continue
-        print(f"\n{env}  (seeds: {', '.join(f'{k} {len(v)}' for k, v in both.items())})")
+        ran = sorted({f"{line['cores']} cores, torch {line['torch']}" for line in found.values() if line["env"] == env})
+        print(f"\n{env}  (seeds: {', '.join(f'{k} {len(v)}' for k, v in both.items())}; {'; '.join(ran)})")
         rows = []
         for tenth, point in enumerate(TENTHS, 1):
             (a, da), (b, db) = (band(both[library], point) for library in LIBRARIES)
@@ -137,17 +140,18 @@ def report(found: dict[str, dict[str, Any]], seeds: int) -> bool:
             library: round(mean(found[Job(library, env, s).key]["seconds"] for s in range(len(both[library]))), 1)
             for library in LIBRARIES
         }
-        summary[env] = {"seeds": len(both["gymnast"]), "tenths": rows, "mean_seconds": seconds}
+        summary[env] = {"seeds": len(both["gymnast"]), "ran_on": ran, "tenths": rows, "mean_seconds": seconds}
     record = {
-        "name": "parity",
+        "name": name,
         "source": source(),
         "machine": machine(),
         "versions": {"gymnast": versions(), "sb3": versions(peer_python("sb3"))},
         "all_overlap": ok,
         "envs": summary,
     }
-    write(RESULTS / "parity.json", record)
-    draw(found, seeds)
+    write(RESULTS / f"{name}.json", record)
+    if name == "parity":
+        draw(found, seeds)
     return ok
 
 
@@ -192,8 +196,9 @@ def main() -> int:
     parser.add_argument("--only", choices=LIBRARIES, help="train one library only")
     parser.add_argument("--env", choices=list(entries()), help="train one env only")
     parser.add_argument("--report", action="store_true", help="train nothing")
+    parser.add_argument("--name", default="parity", help="of the results file, to keep another machine's apart")
     options = parser.parse_args()
-    outcomes, zoo = Outcomes(RESULTS / "parity.jsonl"), entries()
+    outcomes, zoo = Outcomes(RESULTS / f"{options.name}.jsonl"), entries()
     done = outcomes.read()
     jobs = [
         Job(library, env, seed)
@@ -216,7 +221,7 @@ def main() -> int:
 
         with ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(work, jobs))
-    return 0 if report(outcomes.read(), options.seeds) else 1
+    return 0 if report(outcomes.read(), options.seeds, options.name) else 1
 
 
 if __name__ == "__main__":

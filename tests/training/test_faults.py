@@ -295,6 +295,21 @@ def test_what_the_last_save_left_behind_is_removed(commands: Server, quick: Path
     assert_goes_on(commands, quick, whole)
 
 
+def test_a_whole_checkpoint_that_nothing_points_at(commands: Server, quick: Path, whole: Run) -> None:
+    """The folders fit on the disk, the pointers never did: a resume finds the newest and points at it."""
+    child = commands.run(*TRAIN, cwd=quick, faults=[Fault("save pointer", "ENOSPC", 1, times=10**6)])
+    assert_one_sentence(child, "its end is not saved", "No space left on device")
+    run = only_run(quick)
+    assert checkpoint.read_pointer(run.folder, "last") is None
+    resumed = commands.run("resume", "-q", cwd=quick)
+    assert resumed.code == 0, resumed.err
+    assert run.status().state == "finished"
+    first, second = end_of(whole), end_of(run)
+    assert not differences(first["policy"], second["policy"])
+    assert not differences(first["rows"], second["rows"])
+    assert second["best"] is not None
+
+
 def test_the_last_word_does_not_fit(commands: Server, quick: Path, whole: Run) -> None:
     """All is trained and saved, only the status is not: a resume writes it."""
     child = commands.run(*TRAIN, cwd=quick, faults=[Fault("finish", "ENOSPC", 1)])

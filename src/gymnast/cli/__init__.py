@@ -3,8 +3,28 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import sys
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """While heavy packages are imported Ctrl-C leaves at once: nothing is written yet, and an exception raised inside one of
+    their callbacks would be swallowed and the command go on."""
+    old = signal.signal(signal.SIGINT, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, old)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"\nstopped at once\n")
+    os._exit(130)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
-from gymnast.cli import imported
+from gymnast.cli import imported, importing
 
 if TYPE_CHECKING:
     from gymnast.training.loop import TrainResult
@@ -25,7 +25,9 @@ def start_training(
     # Wrong names fail here, before the seconds that importing torch takes.
     resolved = resolve(reference, overrides, settings=settings, generic=generic)
     from gymnast.runs.store import runs_root
-    from gymnast.training.loop import train
+
+    with importing():
+        from gymnast.training.loop import train
 
     imported()
     ask = _ask if confirm else None
@@ -51,7 +53,8 @@ def resume_training(
     root = runs_root(runs_dir)
     run = resolve_run(root, reference)
     resolved = from_saved(run.config(), overrides, settings)
-    from gymnast.training.loop import Resume, resume_point, train
+    with importing():
+        from gymnast.training.loop import Resume, resume_point, train
 
     imported()
     point, skipped = resume_point(run)

@@ -404,10 +404,17 @@ def _start(pid: int) -> str:
     return re.sub(r"\W", "_", process_start(pid) or "gone")
 
 
-def tidy(run_folder: Path) -> None:
-    """Remove what killed saves left behind; every save does so too, but a run may need none any more."""
+def tidy(run_folder: Path, start: str) -> None:
+    """Before going on from checkpoint `start`: remove what killed saves left, and write pointers that could not be written.
+
+    Every save does so too, but a run may need none any more.
+    """
+    checkpoints = Path(run_folder) / "checkpoints"
     with contextlib.suppress(OSError):
-        _sweep(Path(run_folder) / "checkpoints")
+        _sweep(checkpoints)
+        for name in POINTERS:
+            if read_pointer(run_folder, name) is None:
+                _point(checkpoints, name, start, True)
 
 
 def _sweep(checkpoints: Path) -> None:

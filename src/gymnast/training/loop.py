@@ -94,8 +94,8 @@ def train(
                 _restore(
                     session, progress, evaluations, resume
                 )  # before the status changes: what does not fit leaves the run as it was
-                checkpoint.tidy(run.folder)
                 start_name = resume.checkpoint.folder.name
+                checkpoint.tidy(run.folder, start_name)
                 status = run.begin(config.model_dump(mode="json"), start=start_name, optimizer=resume.optimizer)
                 attempt = status.attempt
             reporter.open_log(run.log_path, config.log.max_log_bytes)
