@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -196,10 +197,10 @@ def test_both_ways_to_say_ppo_py_are_equal(folder: Path) -> None:
 def test_both_ways_to_say_the_sb3_script_are_equal(folder: Path) -> None:
     write_configs("from-sb3", folder)
     script = next(b.text for b in blocks("from-sb3") if "gymnast.train(" in b.text)
-    called = re.search(r'gymnast\.train\(\s*"(\S+)", (.*?),\s*\)$', script, re.MULTILINE | re.DOTALL)
-    assert called
-    keywords = eval(f"dict({called[2]})")
-    python = resolve(called[1], settings=keywords).config
+    calls = [node for node in ast.walk(ast.parse(script)) if isinstance(node, ast.Call)]
+    (call,) = (node for node in calls if ast.unparse(node.func) == "gymnast.train")
+    reference, keywords = ast.literal_eval(call.args[0]), {k.arg: ast.literal_eval(k.value) for k in call.keywords}
+    python = resolve(reference, settings=keywords).config
     assert learning(python) == learning(resolve("Acrobot-v1:sb3_ppo").config)
 
 

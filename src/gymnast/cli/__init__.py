@@ -12,9 +12,11 @@ from types import FrameType, TracebackType
 
 
 @contextmanager
-def importing() -> Iterator[None]:
-    """While heavy packages are imported Ctrl-C leaves at once: nothing is written yet, and an exception raised inside one of
-    their callbacks would be swallowed and the command go on."""
+def leaving_at_once() -> Iterator[None]:
+    """Ctrl-C ends the process on the spot, while there is nothing to lose: packages are imported, an episode is played.
+
+    An exception would be swallowed when it strikes inside a callback or destructor of some package, and the command go on.
+    """
     old = signal.signal(signal.SIGINT, _leave)
     try:
         yield
@@ -23,7 +25,8 @@ def importing() -> Iterator[None]:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    os.write(2, b"\nstopped at once\n")
+    show_cursor = b"\x1b[?25h" if os.isatty(2) else b""  # a progress bar may have hidden it
+    os.write(2, show_cursor + b"\nstopped at once\n")
     os._exit(130)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gymnast.cli import imported
+from gymnast.cli import imported, leaving_at_once
 from gymnast.cli.options import AsJson, RunsDir
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def video(
     path = output or folder / f"{name}-seed{seed}.mp4"
     console = Console(stderr=True)
     traces = []
-    with progress(console, "playing", episodes) as bar:
+    with leaving_at_once(), progress(console, "playing", episodes) as bar:
         for i in range(episodes):
             traces.append(
                 record_episode(agent.policy, agent.config, seed=seed + i, deterministic=not stochastic, frames=True)

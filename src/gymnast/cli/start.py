@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
-from gymnast.cli import imported, importing
+from gymnast.cli import imported, leaving_at_once
 
 if TYPE_CHECKING:
     from gymnast.training.loop import TrainResult
@@ -26,7 +26,7 @@ def start_training(
     resolved = resolve(reference, overrides, settings=settings, generic=generic)
     from gymnast.runs.store import runs_root
 
-    with importing():
+    with leaving_at_once():
         from gymnast.training.loop import train
 
     imported()
@@ -53,7 +53,7 @@ def resume_training(
     root = runs_root(runs_dir)
     run = resolve_run(root, reference)
     resolved = from_saved(run.config(), overrides, settings)
-    with importing():
+    with leaving_at_once():
         from gymnast.training.loop import Resume, resume_point, train
 
     imported()

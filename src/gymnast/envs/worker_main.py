@@ -146,9 +146,21 @@ def _make_envs(payload: bytes, count: int) -> InProcessVector:
     return InProcessVector(make_env, count, action_mask=action_mask)
 
 
+class LazyEntry:
+    """A registered class or function that is unpacked when its env is made."""
+
+    def __init__(self, packed: bytes) -> None:
+        self._packed = packed
+
+    def __call__(self, *args: Any, **kwargs: Any) -> gym.Env:
+        """Make the env."""
+        env: gym.Env = cloudpickle.loads(self._packed)(*args, **kwargs)
+        return env
+
+
 def register_all(specs: bytes) -> None:
     """Register what `workers.registered` packed."""
-    for spec in cloudpickle.loads(specs) if specs else ():
+    for spec in cloudpickle.loads(specs):
         gym.registry.setdefault(spec.id, spec)
 
 

@@ -8,6 +8,7 @@ or ends the run with a sentence, as the config says.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import multiprocessing
 import signal
@@ -27,7 +28,7 @@ from gymnast.envs import worker_main
 from gymnast.envs.inprocess import IDLE, MakeEnv
 from gymnast.envs.spaces import copy_rows
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
-from gymnast.envs.worker_main import AT, COMMAND, ENDED, RAISED, REQUEST, STEP, SharedRows
+from gymnast.envs.worker_main import AT, COMMAND, ENDED, RAISED, REQUEST, STEP, LazyEntry, SharedRows
 from gymnast.errors import EnvError
 
 log = logging.getLogger(__name__)
@@ -387,11 +388,22 @@ def _payload(make_env: MakeEnv, action_mask: bool) -> bytes:
 
 
 def registered() -> bytes:
-    """All registered envs, for a process that does not run the user's script."""
-    try:
-        return bytes(cloudpickle.dumps(list(gym.registry.values())))
-    except Exception:  # some registration holds an object that cannot be sent; gym.make by import still works
-        return b""
+    """All registered envs, for a process that does not run the user's script.
+
+    Classes and functions are unpacked there only when their env is made: the modules of the others, with torch perhaps, stay
+    unimported.
+    """
+    specs = []
+    for spec in gym.registry.values():
+        if callable(spec.entry_point):
+            try:
+                later = LazyEntry(cloudpickle.dumps(spec.entry_point))
+            except Exception:  # cannot be sent; an env that is not needed must not stand in the way
+                log.debug("env %s cannot be sent to worker processes", spec.id)
+                continue
+            spec = dataclasses.replace(spec, entry_point=later, vector_entry_point=None)  # noqa: PLW2901
+        specs.append(spec)
+    return bytes(cloudpickle.dumps(specs))
 
 
 @contextlib.contextmanager
