@@ -32,9 +32,9 @@ POINTS: dict[str, str] = {
     "trace": "gymnast.training.tracing:TraceFile.write",
     "pack": "gymnast.runs.checkpoint:pack",
     "save": "gymnast.runs.checkpoint:write",
-    "save file": "gymnast.runs.checkpoint:_write",
-    "save move": "gymnast.runs.checkpoint:_move",
-    "save pointer": "gymnast.runs.checkpoint:_point",
+    "save file": "gymnast.runs.durable:write_file",
+    "save move": "gymnast.runs.durable:move",
+    "save pointer": "gymnast.runs.durable:point",
     "save prune": "gymnast.runs.checkpoint:prune",
     "create": "gymnast.training.loop:_open_run",
     "restore": "gymnast.training.loop:_restore",
@@ -120,15 +120,15 @@ def _note(**what: Any) -> None:
 
 def _note_commits() -> None:
     """A checkpoint counts as committed once `last` points at it."""
-    checkpoint = importlib.import_module("gymnast.runs.checkpoint")
-    point = checkpoint._point
+    durable = importlib.import_module("gymnast.runs.durable")
+    point = durable.point
 
     def noted(checkpoints: Path, name: str, target: str, sync: bool) -> None:
         point(checkpoints, name, target, sync)
         if name == "last":
             _note(committed=int(target.removeprefix("step=")))
 
-    checkpoint._point = noted
+    durable.point = noted
 
 
 def count_entries(path: Path) -> None:

@@ -19,6 +19,7 @@ from hypothesis.extra import numpy as hnp
 
 from gymnast.errors import CheckpointError
 from gymnast.runs import checkpoint as ck
+from gymnast.runs import durable
 from gymnast.runs.checkpoint import load, load_latest, mark_best, prune, read_manifest, read_pointer, save, steps
 
 FILES = (ck.POLICY, ck.STATE, ck.MANIFEST)
@@ -360,7 +361,7 @@ def test_a_wrong_pointer_points_at_nothing(run, text):
 @pytest.mark.parametrize("atomic", [True, False])
 def test_the_same_step_again_replaces(run, monkeypatch, atomic):
     if not atomic:
-        monkeypatch.setattr(ck, "_swap", lambda *_: False)
+        monkeypatch.setattr(durable, "_swap", lambda *_: False)
     put(run, 5, 1)
     mark_best(run, 5)
     folder = put(run, 5, 2)
@@ -378,9 +379,9 @@ def test_a_replaced_step_is_there_at_every_moment(run, monkeypatch):
 
 def test_the_system_swaps_atomically(run):
     one, two = put(run, 1), put(run, 2)
-    assert ck._swap(one, two)
+    assert durable._swap(one, two)
     assert load(one).state["value"] == 2 and load(two).state["value"] == 1
-    assert not ck._swap(one, run / "nowhere")
+    assert not durable._swap(one, run / "nowhere")
 
 
 def test_a_failed_replacement_keeps_the_old_one(run, monkeypatch):
@@ -389,7 +390,7 @@ def test_a_failed_replacement_keeps_the_old_one(run, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(ck, "_move", full)
+    monkeypatch.setattr(durable, "move", full)
     with pytest.raises(CheckpointError, match=r"step=5 could not be written.*No space left on device.*intact"):
         put(run, 5, 2)
     assert load_latest(run)[0].state["value"] == 1 and names(run) == ["last", "step=5"]
@@ -424,7 +425,7 @@ def test_leftovers_of_the_dead_are_removed_and_work_of_the_living_is_not(run):
     living = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         checkpoints = run / "checkpoints"
-        alive = checkpoints / f".tmp-{living.pid}-{ck._start(living.pid)}-0"
+        alive = checkpoints / f".tmp-{living.pid}-{durable.start_of(living.pid)}-0"
         reused = checkpoints / f".tmp-{living.pid}-12-0"
         for folder in (alive, reused):
             folder.mkdir()

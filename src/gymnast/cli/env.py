@@ -65,11 +65,11 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """The spec card: spaces, labels, ranges, thresholds, reference scores, and the order of wrappers."""
-    from gymnast.cli.start import _generic
+    from gymnast.cli.start import generic
     from gymnast.config.load import resolve
     from gymnast.envs.registry import choose_vectorization, make_one
 
-    resolved = resolve(env_id, generic=_generic)
+    resolved = resolve(env_id, generic=generic)
     config, spec = resolved.config, resolved.config.spec
     one = make_one(config.env)
     observation, action, limit = (

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gymnast.cli.evaluate import Env, NoVecNormalize, Reference, VecNormalize, _load
+from gymnast.cli.agents import Env, NoVecNormalize, Reference, VecNormalize, load_agent
 from gymnast.cli.options import RunsDir
 
 
@@ -37,7 +37,7 @@ def export(
     runs_dir: RunsDir = None,
 ) -> None:
     """Write the deterministic policy, normaliser included, as ONNX or as a torch.export program."""
-    agent = _load(reference, env, vecnormalize, no_vecnormalize, runs_dir)
+    agent = load_agent(reference, env, vecnormalize, no_vecnormalize, runs_dir)
 
     from gymnast.hub.export import SUFFIXES
     from gymnast.hub.export import export as write

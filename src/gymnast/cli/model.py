@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gymnast.cli import imported
-from gymnast.cli.evaluate import Env, _load
+from gymnast.cli.agents import Env, load_agent
 from gymnast.cli.options import AsJson, Overrides, RunsDir, echo_json
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _policy(
     if is_config or overrides:
         return _of_config(reference, overrides)
     try:
-        agent = _load(reference, env, None, False, runs_dir)
+        agent = load_agent(reference, env, None, False, runs_dir)
     except UsageError as no_run:
         if is_run:
             raise
@@ -69,10 +69,10 @@ def _policy(
 
 
 def _of_config(reference: str, overrides: list[str]) -> tuple[str, ActorCritic, spaces.Space]:
-    from gymnast.cli.start import _generic
+    from gymnast.cli.start import generic
     from gymnast.config.load import resolve
 
-    config = resolve(reference, overrides, generic=_generic).config
+    config = resolve(reference, overrides, generic=generic).config
     from gymnast.algorithms import make_algorithm
     from gymnast.envs.registry import make_envs
     from gymnast.policies.actor_critic import ActorCritic

@@ -81,9 +81,6 @@ def generic(env_id: str, algorithm: str, env: dict[str, Any]) -> dict[str, Any]:
     return generic_defaults(env_id, algorithm, env)
 
 
-_generic = generic  # its former name, which other commands still import
-
-
 def _reporter(quiet: bool) -> Any:
     from rich.console import Console
 

@@ -10,20 +10,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import itertools
 import json
 import math
-import os
 import re
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gymnast.errors import CheckpointError
+from gymnast.runs import durable
 from gymnast.runs.files import now
-from gymnast.runs.process import process_start
 from gymnast.runs.tree import decode, encode, encode_array
 
 if TYPE_CHECKING:
@@ -33,9 +30,7 @@ FORMAT = 1
 POLICY, STATE, MANIFEST = "policy.safetensors", "state.safetensors", "manifest.json"
 POINTERS = ("best", "last")
 _STEP = re.compile(r"step=(0|[1-9][0-9]*)")
-_LEFTOVER = re.compile(r"\.tmp-([0-9]+)-(.+)-[0-9]+")
 _SEAL = ',\n"sha256": "%s"\n}\n'
-_counter = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -123,22 +118,22 @@ def write(run_folder: Path, packed: Packed, *, sync: bool = True, latest: bool =
     """
     checkpoints = Path(run_folder) / "checkpoints"
     target = checkpoints / f"step={packed.step}"
-    temporary = _temporary(checkpoints)
+    temporary = durable.temporary_beside(checkpoints)
     try:
         checkpoints.mkdir(exist_ok=True)
-        _sweep(checkpoints)
+        durable.sweep(checkpoints)
         temporary.mkdir()
         for name, blob in packed.blobs.items():
-            _write(temporary / name, blob, sync)
+            durable.write_file(temporary / name, blob, sync)
         if sync:
-            _sync_folder(temporary)
-        _move(temporary, target)
+            durable.sync_folder(temporary)
+        durable.move(temporary, target)
         if best:
-            _point(checkpoints, "best", target.name, sync)
+            durable.point(checkpoints, "best", target.name, sync)
         if latest:
-            _point(checkpoints, "last", target.name, sync)
+            durable.point(checkpoints, "last", target.name, sync)
         elif sync:
-            _sync_folder(checkpoints)
+            durable.sync_folder(checkpoints)
     except OSError as error:
         raise CheckpointError(
             f"Checkpoint {target.name} could not be written in '{checkpoints}': {error.strerror or error}. "
@@ -169,7 +164,7 @@ def mark_best(run_folder: Path, step: int, *, sync: bool = True) -> None:
     if not (checkpoints / f"step={step}").is_dir():
         raise CheckpointError(f"There is no checkpoint step={step} in '{checkpoints}' to mark as best: save it first.")
     try:
-        _point(checkpoints, "best", f"step={step}", sync)
+        durable.point(checkpoints, "best", f"step={step}", sync)
     except OSError as error:
         raise CheckpointError(f"'{checkpoints / 'best'}' could not be written: {error.strerror or error}.") from error
 
@@ -181,10 +176,23 @@ def prune(run_folder: Path, keep: int) -> list[str]:
     removed = [name for name in _newest_first(run_folder)[max(keep, 0) :] if name not in protected]
     for name in removed:
         # Moved aside first: a process killed half-way through the removal leaves no half checkpoint.
-        temporary = _temporary(checkpoints)
+        temporary = durable.temporary_beside(checkpoints)
         (checkpoints / name).rename(temporary)
         shutil.rmtree(temporary, ignore_errors=True)
     return removed
+
+
+def tidy(run_folder: Path, start: str) -> None:
+    """Before going on from checkpoint `start`: remove what killed saves left, and write pointers that could not be written.
+
+    Every save does so too, but a run may need none any more.
+    """
+    checkpoints = Path(run_folder) / "checkpoints"
+    with contextlib.suppress(OSError):
+        durable.sweep(checkpoints)
+        for name in POINTERS:
+            if read_pointer(run_folder, name) is None:
+                durable.point(checkpoints, name, start, True)
 
 
 # --- find ---------------------------------------------------------------------------------------------------
@@ -351,7 +359,7 @@ def _ready(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return result
 
 
-# --- files --------------------------------------------------------------------------------------------------
+# --- manifest ----------------------------------------------------------------------------------------------
 
 
 def _sealed(**content: Any) -> bytes:
@@ -374,100 +382,3 @@ def _versions() -> dict[str, str]:
     except importlib.metadata.PackageNotFoundError:
         own = "source"
     return {"gymnast": own, "torch": torch.__version__, "numpy": np.__version__, "python": platform.python_version()}
-
-
-def _write(path: Path, data: bytes, sync: bool) -> None:
-    with path.open("wb", buffering=0) as file:
-        view = memoryview(data)
-        while view:  # a nearly full disk takes a part and refuses the rest
-            view = view[file.write(view) :]
-        if sync:
-            os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # some systems cannot sync folders
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _temporary(checkpoints: Path) -> Path:
-    """A name that says which process writes there, so that others can tell a leftover from work in progress."""
-    pid = os.getpid()
-    return checkpoints / f".tmp-{pid}-{_start(pid)}-{next(_counter)}"
-
-
-def _start(pid: int) -> str:
-    return re.sub(r"\W", "_", process_start(pid) or "gone")
-
-
-def tidy(run_folder: Path, start: str) -> None:
-    """Before going on from checkpoint `start`: remove what killed saves left, and write pointers that could not be written.
-
-    Every save does so too, but a run may need none any more.
-    """
-    checkpoints = Path(run_folder) / "checkpoints"
-    with contextlib.suppress(OSError):
-        _sweep(checkpoints)
-        for name in POINTERS:
-            if read_pointer(run_folder, name) is None:
-                _point(checkpoints, name, start, True)
-
-
-def _sweep(checkpoints: Path) -> None:
-    """Remove what killed saves left behind."""
-    for entry in os.scandir(checkpoints):
-        match = _LEFTOVER.fullmatch(entry.name)
-        if match and _start(int(match[1])) != match[2]:
-            _remove(Path(entry.path))
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _point(checkpoints: Path, name: str, target: str, sync: bool) -> None:
-    """Replace a pointer file and make it and its neighbours durable."""
-    temporary = _temporary(checkpoints)
-    try:
-        _write(temporary, f"{target}\n".encode(), sync)
-        temporary.replace(checkpoints / name)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    if sync:
-        _sync_folder(checkpoints)
-
-
-def _move(temporary: Path, target: Path) -> None:
-    """Put the finished folder in place; an older one of the same step is swapped out in the same moment."""
-    if target.exists():
-        if _swap(temporary, target):
-            return  # `temporary` now holds the old one and is removed by the caller
-        # Without an atomic swap there is a moment without this step; `load_latest` then takes the one before.
-        aside = _temporary(target.parent)
-        target.rename(aside)
-        temporary.rename(target)
-        shutil.rmtree(aside, ignore_errors=True)
-    else:
-        temporary.rename(target)
-
-
-def _swap(first: Path, second: Path) -> bool:
-    """Exchange two folders atomically where the system can (Linux, macOS)."""
-    import ctypes
-
-    with contextlib.suppress(OSError, AttributeError):
-        library = ctypes.CDLL(None, use_errno=True)
-        a, b = os.fsencode(first), os.fsencode(second)
-        if sys.platform == "darwin":
-            return bool(library.renamex_np(a, b, 2) == 0)  # RENAME_SWAP
-        here = -100  # AT_FDCWD
-        return bool(library.renameat2(here, a, here, b, 2) == 0)  # RENAME_EXCHANGE
-    return False

@@ -1,0 +1,50 @@
+"""How commands name an agent: a run, one of its checkpoints, or a model file of Stable-Baselines3."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from gymnast.cli import imported
+
+if TYPE_CHECKING:
+    from gymnast.api import Agent
+
+Reference = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN[/CHECKPOINT]",
+        help="@last, an id, @best:ENV, @last/step=5000 …, or a Stable-Baselines3 PPO or A2C model.zip.",
+    ),
+]
+Env = Annotated[str | None, typer.Option("--env", help="Environment that a model.zip plays.")]
+VecNormalize = Annotated[
+    Path | None,
+    typer.Option("--vecnormalize", help="VecNormalize file of a model.zip (default: vecnormalize.pkl beside it)."),
+]
+NoVecNormalize = Annotated[bool, typer.Option("--no-vecnormalize", help="Use no VecNormalize file.")]
+
+
+def load_agent(reference: str, env: str | None, vecnormalize: Path | None, none: bool, runs_dir: Path | None) -> Agent:
+    """The agent a reference names; mistakes in the reference are told before torch is imported."""
+    from gymnast.errors import UsageError
+    from gymnast.hub.references import check_reference, is_model_file
+    from gymnast.runs.refs import resolve_checkpoint
+    from gymnast.runs.store import runs_root
+
+    if none and vecnormalize is not None:
+        raise UsageError("--vecnormalize and --no-vecnormalize contradict each other: give one.")
+    choice: Path | Literal[False] | None = False if none else vecnormalize
+    check_reference(reference, env, choice)
+    if not is_model_file(reference):
+        resolve_checkpoint(runs_root(runs_dir), reference)
+
+    from gymnast import api
+
+    imported()
+    agent = api.load(reference, env=env, vecnormalize=choice, runs_dir=runs_dir)
+    for notice in agent.notices:
+        typer.echo(notice, err=True)
+    return agent
