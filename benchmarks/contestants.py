@@ -12,6 +12,8 @@ from typing import Any
 from harness import ROOT, versions
 from process import Process, run_process
 
+from gymnast.metrics.sinks.jsonl import read_rows
+
 CONFIG = "CartPole-v1:ppo"
 PEERS = ROOT / "benchmarks" / "peers"
 SOLVED_LINE = r"-?[\d.]+ ± [\d.]+ over 100 episodes, deterministic"
@@ -57,7 +59,7 @@ OVERRIDES = {
         *_SAME,
     ],
 }
-"""Overrides that give our run the hyperparameters of peers/sb3_cartpole.py: the same numbers, the same updates."""
+"""Overrides that give our run the hyperparameters of peers/sb3_ppo.py: the same numbers, the same updates."""
 
 
 def peer_python(peer: str) -> Path:
@@ -71,20 +73,27 @@ def peer_python(peer: str) -> Path:
 def run_peer(peer: str, arguments: Sequence[str], *, threads: int | None = None, memory: bool = False) -> Process:
     """Run a peer's script. `threads` sets torch's threads; by default they are what the peer's users have."""
     env = {"OMP_NUM_THREADS": str(threads)} if threads else None
-    return run_process([peer_python(peer), PEERS / f"{peer}_cartpole.py", *arguments], env=env, memory=memory)
+    return run_process([peer_python(peer), PEERS / f"{peer}_ppo.py", *arguments], env=env, memory=memory)
 
 
 class OurRun:
     """One `gymnast train`: the measured process, and the run folder it left."""
 
-    def __init__(self, arguments: Sequence[str], *, env: Mapping[str, str] | None = None, memory: bool = False) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        *,
+        config: str = CONFIG,
+        env: Mapping[str, str] | None = None,
+        memory: bool = False,
+    ) -> None:
         with tempfile.TemporaryDirectory(prefix="gymnast-runs-") as folder:
-            command = [*gymnast(), "train", CONFIG, *arguments, "--runs-dir", folder]
+            command = [*gymnast(), "train", config, *arguments, "--runs-dir", folder]
             self.process = run_process(command, env=env, memory=memory)
             if self.process.exit_code:
                 raise SystemExit(f"gymnast train failed:\n{self.process.text[-3000:]}")
             run = next(path.parent for path in Path(folder).glob("*/status.json") if not path.parent.is_symlink())
-            self.rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+            self.rows = read_rows(run / "metrics.jsonl")
             self.status = json.loads((run / "status.json").read_text())
 
     def steady_rate(self) -> tuple[int, float]:

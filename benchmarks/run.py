@@ -1,9 +1,13 @@
 """A resumable queue of training runs: `python benchmarks/run.py --queue benchmarks/queues/results.yaml`.
 
-Each job trains one config with one seed and plays fresh evaluation episodes. A finished job is one line in
-`benchmarks/results/<queue>.jsonl`, written at once; the queue may be killed at any moment and goes on with the same
-command. A run that was cut short is resumed from its checkpoint. A job is known by its config id, seed, overrides and a
-hash of the resolved config, so a changed preset is run again. `--report` prints the table without running anything.
+Each job trains one config with one seed and plays fresh evaluation episodes, greedy or sampled as the config says. A
+finished job is one line in `benchmarks/results/<queue>.jsonl`, written at once; the queue may be killed at any moment and
+goes on with the same command. A run that was cut short is resumed from its checkpoint. A job is known by its config id,
+seed, overrides and a hash of the resolved config, so a changed preset is run again. `--report` prints the table without
+running anything.
+`--jobs N` trains N runs at the same time, each with one thread; the wall time of a run then depends on its neighbours.
+A line holds the run's evaluation curve, `[[env_steps, eval/return_mean], …]`, and how its envs were stepped. An entry may
+have `seeds` of its own, and needs no `bar` where there is no threshold to meet.
 """
 
 from __future__ import annotations
@@ -34,6 +38,8 @@ from iqm import bootstrap_interval, interquartile_mean
 
 EVALUATION_SEED = 1_000_000
 """Added to a job's seed, so that no evaluation episode was seen while the config was tuned."""
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+"""For every job: N jobs on N cores must not start N² threads."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ class Job:
 
     config: str
     seed: int
-    bar: float
+    bar: float | None = None
     overrides: tuple[str, ...] = ()
     score: str = "mean"
     episodes: int = 100
@@ -66,19 +72,26 @@ def config_hash(config: str, overrides: tuple[str, ...]) -> str:
 
 
 def read_queue(path: Path) -> list[Job]:
-    """The jobs of a queue file, all configs with the first seed first."""
+    """The jobs of a queue file, all configs with their first seed first."""
     from ruamel.yaml import YAML
 
     queue = YAML(typ="safe").load(path.read_text())
-    first, _, last = str(queue["seeds"]).partition("-")
-    jobs = [
-        Job(**{**entry, "seed": seed, "overrides": tuple(entry.get("overrides", ()))})
-        for seed in range(int(first), int(last or first) + 1)
-        for entry in queue["jobs"]
-    ]
+    rounds: dict[int, list[Job]] = {}
+    for entry in queue["jobs"]:
+        settings = {key: value for key, value in entry.items() if key not in ("seeds", "overrides")}
+        for number, seed in enumerate(_seeds(entry.get("seeds", queue.get("seeds", 0)))):
+            job = Job(**settings, seed=seed, overrides=tuple(entry.get("overrides", ())))
+            rounds.setdefault(number, []).append(job)
+    jobs = [job for number in sorted(rounds) for job in rounds[number]]
     if wrong := {job.score for job in jobs} - {"mean", "exact"}:
         raise SystemExit(f"{path.name}: score must be mean or exact, not {', '.join(sorted(wrong))}")
     return jobs
+
+
+def _seeds(text: Any) -> range:
+    """`3` or `0-4`."""
+    first, _, last = str(text).partition("-")
+    return range(int(first), int(last or first) + 1)
 
 
 class Outcomes:
@@ -117,8 +130,10 @@ class JobError(Exception):
 class Runner:
     """Runs jobs through the command line, as a user would."""
 
-    def __init__(self, command: list[str], runs: Path) -> None:
+    def __init__(self, command: list[str], runs: Path, here: tuple[str, ...] = ()) -> None:
         self.command, self.runs = command, runs
+        self.here = here
+        """Settings of this machine, e.g. its device: passed to every training, no part of what makes a job."""
         self.libc = ctypes.CDLL(None)
 
     def run(self, job: Job) -> dict[str, Any]:
@@ -128,12 +143,16 @@ class Runner:
         run = _find_run(folder)
         if run is None:
             raise JobError(f"the training left no run in {folder}")
+        config = json.loads((run / "config.json").read_text())
         options = ["--episodes", str(job.episodes), "--seed", str(EVALUATION_SEED + job.seed), "--json"]
         evaluation = json.loads(self._call("eval", run.name, *options, "--runs-dir", str(folder)))
         score, status = evaluation[job.score], json.loads((run / "status.json").read_text())
         outcome = {"key": job.key, **asdict(job), "config_hash": config_hash(job.config, job.overrides)}
-        outcome |= {"result": score, "passed": score >= job.bar - 1e-9, "evaluation": evaluation, "resumed": resumed}
-        return outcome | {key: status.get(key) for key in ("env_steps", "wall_seconds", "solved", "stop_reason")}
+        passed = None if job.bar is None else score >= job.bar - 1e-9
+        outcome |= {"result": score, "passed": passed, "evaluation": evaluation, "resumed": resumed}
+        outcome |= {key: status.get(key) for key in ("env_steps", "wall_seconds", "solved", "stop_reason")}
+        outcome["here"] = self.here
+        return outcome | {"vectorization": config["env"]["vectorization"], "curve": evaluation_curve(run)}
 
     def _train(self, job: Job, folder: Path) -> bool:
         run = _find_run(folder)
@@ -146,12 +165,27 @@ class Runner:
             except JobError as error:  # no checkpoint yet, or a damaged one
                 print(f"{job.config} seed {job.seed}: cannot resume, starting again ({error})", flush=True)
         shutil.rmtree(folder, ignore_errors=True)
-        self._call("train", job.config, "--seed", str(job.seed), *job.overrides, "--quiet", "--runs-dir", str(folder))
+        self._call(
+            "train",
+            job.config,
+            "--seed",
+            str(job.seed),
+            *job.overrides,
+            *self.here,
+            "--quiet",
+            "--runs-dir",
+            str(folder),
+        )
         return False
 
     def _call(self, *arguments: str) -> str:
         done = subprocess.run(
-            [*self.command, *arguments], capture_output=True, text=True, check=False, preexec_fn=self._die_with_us
+            [*self.command, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=self._die_with_us,
+            env=os.environ | ONE_THREAD,
         )
         if done.returncode:
             raise JobError(
@@ -170,6 +204,14 @@ def _find_run(folder: Path) -> Path | None:
     return found[0] if found else None
 
 
+def evaluation_curve(run: Path) -> list[list[float]]:
+    """`[env_steps, mean return]` of every evaluation made while training."""
+    from gymnast.metrics.sinks.jsonl import read_rows
+
+    rows = read_rows(run / "metrics.jsonl") if (run / "metrics.jsonl").exists() else []
+    return [[row["env_steps"], row["eval/return_mean"]] for row in rows if row.get("eval/return_mean") is not None]
+
+
 def run_queue(jobs: list[Job], outcomes: Outcomes, runner: Runner, workers: int) -> int:
     """Run what is not done yet; the number of jobs that failed."""
     about = {"jobs_at_once": workers, "versions": versions(), "machine": machine(), "source": source()}
@@ -186,13 +228,17 @@ def run_queue(jobs: list[Job], outcomes: Outcomes, runner: Runner, workers: int)
             print(f"{job.config} seed {job.seed}: FAILED, {type(error).__name__}: {error}", flush=True)
             return
         outcomes.append(outcome | {"finished": datetime.now(UTC).isoformat(timespec="seconds")} | about)
-        mark = "ok" if outcome["passed"] else "BELOW THE BAR"
-        print(f"{job.config} seed {job.seed}: {outcome['result']:.4g} (bar {job.bar:g}) {mark}", flush=True)
+        mark = {True: "ok", False: "BELOW THE BAR", None: "done"}[outcome["passed"]]
+        print(f"{job.config} seed {job.seed}: {outcome['result']:.4g} (bar {_bar(job)}) {mark}", flush=True)
 
     done = outcomes.read()
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(one, jobs))
     return failures
+
+
+def _bar(job: Job) -> str:
+    return "none" if job.bar is None else f"{job.bar:g}"
 
 
 def report(jobs: list[Job], outcomes: dict[str, dict[str, Any]]) -> bool:
@@ -208,16 +254,16 @@ def report(jobs: list[Job], outcomes: dict[str, dict[str, Any]]) -> bool:
         except Exception as error:
             print(f"{name[0]:<34} {error}")
             rows = []
-        passed = len(rows) == len(mine) and all(row["passed"] for row in rows)
+        passed = len(rows) == len(mine) and all(row["passed"] is not False for row in rows)
         complete &= passed
         label = " ".join((name[0], *name[1]))
         if not rows:
-            print(f"{label:<34}{f'0/{len(mine)}':>6} {mine[0].bar:>7g}")
+            print(f"{label:<34}{f'0/{len(mine)}':>6} {_bar(mine[0]):>7}")
             continue
         scores = [row["result"] for row in rows]
         low, high = bootstrap_interval([scores])
         print(
-            f"{label:<34}{f'{len(rows)}/{len(mine)}':>6} {mine[0].bar:>7g} {min(scores):>9.4g}"
+            f"{label:<34}{f'{len(rows)}/{len(mine)}':>6} {_bar(mine[0]):>7} {min(scores):>9.4g}"
             f" {float(interquartile_mean(scores)):>9.4g} {f'[{low:.4g}, {high:.4g}]':>20}"
             f"{median(row['env_steps'] for row in rows):>11,.0f}{median(row['wall_seconds'] for row in rows):>9.1f}"
             f"  {' '.join(f'{score:.4g}' for score in scores)}{'' if passed else '  not all at the bar'}"
@@ -233,9 +279,11 @@ def main() -> int:
     parser.add_argument("--report", action="store_true", help="print the table and run nothing")
     parser.add_argument("--results", type=Path, help="benchmarks/results/<queue>.jsonl by default")
     parser.add_argument("--runs-dir", type=Path, help="runs/queue-<queue> by default")
+    parser.add_argument("--only", default="", help="only configs that contain this text")
+    parser.add_argument("--here", action="append", default=[], help="a setting of this machine, e.g. train.device=cuda")
     parser.add_argument("--command", default=shlex.join(gymnast()), help="the command to run; gymnast by default")
     options = parser.parse_args()
-    jobs = read_queue(options.queue)
+    jobs = [job for job in read_queue(options.queue) if any(word in job.config for word in options.only.split(","))]
     outcomes = Outcomes(options.results or RESULTS / f"{options.queue.stem}.jsonl")
     if not options.report:
         runs = (options.runs_dir or ROOT / "runs" / f"queue-{options.queue.stem}").resolve()
@@ -245,7 +293,7 @@ def main() -> int:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise SystemExit(f"Another queue is running in {runs}.") from None
-            run_queue(jobs, outcomes, Runner(shlex.split(options.command), runs), options.jobs)
+            run_queue(jobs, outcomes, Runner(shlex.split(options.command), runs, tuple(options.here)), options.jobs)
     return 0 if report(jobs, outcomes.read()) else 1
 
 

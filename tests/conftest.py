@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def _no_home(monkeypatch: pytest.MonkeyPatch) -> None:
     """A developer's own run folder is neither read nor written."""
     monkeypatch.delenv("GYMNAST_HOME", raising=False)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _without_envpool() -> Iterator[None]:
+    """`auto` chooses the same with and without EnvPool; tests about EnvPool name it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gymnast.envs.parity.installed_version", lambda: None)
+        yield
 
 
 @pytest.fixture

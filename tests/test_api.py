@@ -14,7 +14,7 @@ import torch
 from small_envs import Counting
 
 import gymnast
-from gymnast.envs.registry import make_envs
+from gymnast.envs.make import make_envs
 from gymnast.errors import ConfigError, UsageError
 from gymnast.evaluation.evaluate import evaluate
 from gymnast.runs import checkpoint

@@ -47,6 +47,8 @@ MAY_UNPICKLE = {
 MAY_IMPORT_BY_NAME = {
     # `env.module` and `module:Env-v0`: the user names the package that registers the env. And our own table of families.
     "envs/registry.py": 2,
+    # Entry points of packages that the user has installed; imported only when a config has a name that is not ours.
+    "plugins.py": 1,
 }
 IMPORTERS = {"importlib.import_module", "importlib.util.spec_from_file_location", "importlib.metadata.entry_points"}
 IMPORTERS |= {"importlib.machinery.SourceFileLoader", "pkgutil.resolve_name", "pydoc.locate", "importlib.reload"}

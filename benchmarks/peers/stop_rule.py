@@ -2,9 +2,9 @@
 
 When the mean return of the last 100 training episodes first reaches `eval_at`, and from then on after every further
 `eval_every` env steps, the deterministic policy plays 100 whole episodes on envs of its own. Training stops when
-their mean reaches `solved_at`. The envs are Gymnasium's native vector CartPole, one episode per slot: unbiased (no
-slot contributes a second, short episode) and the fastest evaluation a peer can be given. Failed evaluations count in
-the time.
+their mean reaches `solved_at`. One episode per env slot: unbiased (no slot contributes a second, short episode) and the
+fastest evaluation a peer can be given: Gymnasium's native vector CartPole; for other envs the slots that still play are
+stepped one by one and judged in one batch. Failed evaluations count in the time.
 """
 
 from __future__ import annotations
@@ -26,11 +26,32 @@ def process_seconds() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
 
 
-def evaluate(act: Callable[[np.ndarray], np.ndarray], episodes: int, seed: int) -> tuple[float, float]:
+def evaluate(env: str, act: Callable[[np.ndarray], np.ndarray], episodes: int, seed: int) -> tuple[float, float]:
     """Mean and standard deviation of the return over `episodes` whole episodes, one per env slot."""
+    returns = (_vector if env == "CartPole-v1" else _one_by_one)(env, act, episodes, seed)
+    return float(returns.mean()), float(returns.std())
+
+
+def _one_by_one(env: str, act: Callable[[np.ndarray], np.ndarray], episodes: int, seed: int) -> np.ndarray:
     import gymnasium
 
-    envs = gymnasium.make_vec("CartPole-v1", num_envs=episodes, vectorization_mode="vector_entry_point")
+    envs = [gymnasium.make(env) for _ in range(episodes)]
+    observations = {i: one.reset(seed=seed * episodes + i)[0] for i, one in enumerate(envs)}
+    returns = np.zeros(episodes)
+    while observations:
+        actions = act(np.stack(list(observations.values())))
+        for i, action in zip(list(observations), actions, strict=True):
+            observations[i], reward, terminated, truncated, _ = envs[i].step(action)
+            returns[i] += reward
+            if terminated or truncated:
+                del observations[i]
+    return returns
+
+
+def _vector(env: str, act: Callable[[np.ndarray], np.ndarray], episodes: int, seed: int) -> np.ndarray:
+    import gymnasium
+
+    envs = gymnasium.make_vec(env, num_envs=episodes, vectorization_mode="vector_entry_point")
     observation, _ = envs.reset(seed=seed)
     returns, playing = np.zeros(episodes), np.ones(episodes, dtype=bool)
     while playing.any():
@@ -38,14 +59,14 @@ def evaluate(act: Callable[[np.ndarray], np.ndarray], episodes: int, seed: int) 
         returns += reward * playing
         playing &= ~(terminated | truncated)
     envs.close()
-    return float(returns.mean()), float(returns.std())
+    return returns
 
 
 class StopRule:
     """Decides at every iteration boundary whether to evaluate, and whether training is over."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options = options
+    def __init__(self, options: argparse.Namespace, env: str = "CartPole-v1") -> None:
+        self.options, self.env = options, env
         self.evaluations: list[dict[str, float]] = []
         self.next_at: float | None = None
 
@@ -64,7 +85,7 @@ class StopRule:
         """One evaluation, recorded."""
         begin = time.perf_counter()
         seed = 1_000_000 * (self.options.seed + 1) + len(self.evaluations)
-        mean, std = evaluate(act, self.options.episodes, seed)
+        mean, std = evaluate(self.env, act, self.options.episodes, seed)
         took = time.perf_counter() - begin
         self.evaluations.append({"env_steps": env_steps, "mean": mean, "std": std, "seconds": round(took, 4)})
         return mean >= self.options.solved_at

@@ -13,10 +13,12 @@ from gymnasium import spaces
 from gymnast.config.load import from_saved, resolve
 from gymnast.config.schema import RunConfig
 from gymnast.envs.actions import executed, row
-from gymnast.envs.registry import generic_defaults, make_envs
+from gymnast.envs.defaults import generic_defaults
+from gymnast.envs.make import make_envs
 from gymnast.envs.spaces import canonical, encoder, stack
 from gymnast.errors import UsageError
 from gymnast.evaluation.evaluate import tensors
+from gymnast.hub.beginning import model_source
 from gymnast.hub.references import check_reference, is_model_file
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.runs import checkpoint
@@ -40,7 +42,8 @@ def train(
 ) -> TrainResult:
     """Train `ENV:VARIANT`. Further keys as strings (`"algo.gamma=0.98"`) or keywords (`gamma=0.98`, `algo__gamma=0.98`).
 
-    `progress=True` shows the live table. Returns where the run lies and how it was judged.
+    `init_from="@last"` begins with the weights of another run; `progress=True` shows the live table.
+    Returns where the run lies and how it was judged.
     """
     given = {"train.env_steps": env_steps, "train.vec_steps": vec_steps, "train.seed": seed, "train.device": device}
     keys = {name.replace("__", "."): value for name, value in settings.items()}
@@ -53,7 +56,8 @@ def train(
         from gymnast.training.report import Reporter
 
         reporter = Reporter(Console())
-    result = train_run(resolved, runs_root(Path(runs_dir) if runs_dir else None), reporter=reporter)
+    root = runs_root(Path(runs_dir) if runs_dir else None)
+    result = train_run(resolved, root, reporter=reporter, source=model_source(resolved.config))
     assert result is not None
     return result
 

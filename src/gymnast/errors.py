@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 
@@ -35,11 +36,14 @@ class EnvError(GymnastError):
 
 
 class NonFiniteError(GymnastError):
-    """NaN or infinity appeared in observations, rewards, losses or gradients; `batch` is what was being learned from."""
+    """NaN or infinity appeared in observations, rewards, losses or gradients."""
 
-    def __init__(self, text: str, batch: Any = None) -> None:
+    def __init__(self, text: str, batch: Any = None, dump: Path | None = None) -> None:
         super().__init__(text)
         self.batch = batch
+        """What was being learned from."""
+        self.dump = dump
+        """Where that was written."""
 
 
 class OutOfMemoryError(GymnastError):

@@ -21,13 +21,21 @@ verb, target, *rest = sys.argv[1:]
 folder = Path(rest[rest.index("--runs-dir") + 1])
 with (Path(__file__).parent / "calls.txt").open("a") as calls:
     calls.write(f"{verb} {target} {os.getpid()} {' '.join(rest)}\\n")
+with (Path(__file__).parent / "threads.txt").open("a") as threads:
+    threads.write(os.environ.get("OMP_NUM_THREADS", "none") + "\\n")
 def status(run, state):
     text = json.dumps({"state": state, "env_steps": 100, "wall_seconds": 0.5, "solved": True, "stop_reason": "solved"})
     (folder / run / "status.json").write_text(text)
 if verb == "train":
     (folder / "abcde").mkdir(parents=True)
+    (folder / "abcde" / "config.json").write_text(
+        '{"env": {"vectorization": "inprocess"}, "eval": {"deterministic": false}}'
+    )
     status("abcde", "running")
     time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))
+    rows = [{"env_steps": 50, "eval/return_mean": None}, {"env_steps": 75, "eval/return_mean": None}]
+    rows += [{"env_steps": 100, "eval/return_mean": 12.0}, {"env_steps": 50, "amends": 50, "eval/return_mean": 7.5}]
+    (folder / "abcde" / "metrics.jsonl").write_text("".join(json.dumps(row) + "\\n" for row in rows))
     status("abcde", "finished")
 elif verb == "resume":
     if os.environ.get("FAKE_RESUME") == "fails":
@@ -188,3 +196,22 @@ def test_two_queues_in_one_folder_are_refused(queue: Queue) -> None:
     process.wait()
     assert refused.returncode == 1
     assert "Another queue is running" in refused.stderr
+
+
+def test_outcome_holds_the_evaluation_curve_and_jobs_one_thread(queue: Queue) -> None:
+    assert queue.finish("--jobs", "4")[0] == 0
+    outcomes = [json.loads(line) for line in queue.results.read_text().splitlines()]
+    assert [outcome["curve"] for outcome in outcomes] == [[[50, 7.5], [100, 12.0]]] * 4
+    assert all("--stochastic" in call for call in queue.calls("eval"))  # as the run's config says
+    assert {outcome["vectorization"] for outcome in outcomes} == {"inprocess"}
+    assert (queue.folder / "threads.txt").read_text().split() == ["1"] * 8  # four trainings, four evaluations
+
+
+def test_entries_may_have_seeds_of_their_own_and_no_bar(queue: Queue) -> None:
+    entries = '  - {config: "own.yaml:ppo", seeds: 2-3}\n  - {config: "own.yaml:ppo", bar: 400, overrides: [algo.gamma=0.9]}\n'
+    (queue.folder / "queue.yaml").write_text(f"seeds: 7\njobs:\n{entries}")
+    code, output = queue.finish()
+    assert code == 0, output
+    assert queue.seeds() == [2, 7, 3]  # first seeds of all entries first
+    assert "402 (bar none) done" in output and "407 (bar 400) ok" in output
+    assert "2/2    none" in output and "1/1     400" in output

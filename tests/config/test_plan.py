@@ -28,6 +28,9 @@ def test_auto_envs():
     plan = make_plan(config(env={"n_envs": "auto"}))
     assert plan.n_envs == 8 and plan.reasons["env.n_envs"].startswith("8: ")
     assert "env.n_envs" not in make_plan(config()).reasons
+    plan = make_plan(config(env={"n_envs": "auto"}), recommended=(32, "32: measured"))
+    assert (plan.n_envs, plan.vec_steps) == (32, 32) and plan.reasons["env.n_envs"] == "32: measured"
+    assert make_plan(config(), recommended=(32, "32: measured")).n_envs == 4  # a number stays what it is
 
 
 def test_steps_per_rollout():

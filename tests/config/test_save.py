@@ -15,7 +15,7 @@ from gymnast.config.layout import write_text
 from gymnast.config.load import from_saved, resolve
 from gymnast.config.save import Saved, save_variant
 from gymnast.config.schema import RunConfig
-from gymnast.envs.registry import generic_defaults
+from gymnast.envs.defaults import generic_defaults
 from gymnast.errors import ConfigError, UsageError
 
 NOTE = "Saved from run abcde."

@@ -11,7 +11,7 @@ import pytest
 from gymnast.config.schema import EnvConfig
 from gymnast.envs.families.classic import CartPoleVector
 from gymnast.envs.inprocess import InProcessVector
-from gymnast.envs.registry import make_envs
+from gymnast.envs.make import make_envs
 from gymnast.errors import EnvError
 
 N_ENVS = 5

@@ -5,15 +5,17 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from counter_env import CounterEnv, MaskedCounterEnv, WalkEnv
+from counter_env import CounterEnv, DictCounterEnv, MaskedCounterEnv, WalkEnv
 from gymnasium import spaces
 
 from gymnast.config.schema import EnvConfig, WrapperConfig
 from gymnast.envs.inprocess import InProcessVector
-from gymnast.envs.registry import make_envs
-from gymnast.envs.wrappers import VECTOR_WRAPPERS, check_names, wrap
-from gymnast.envs.wrappers.vector import ActionClip, ArrayEncoding, ObservationStack, OneHot, RewardClip, RewardScale
-from gymnast.errors import ConfigError
+from gymnast.envs.make import make_envs
+from gymnast.envs.wrappers import wrap
+from gymnast.envs.wrappers.actions import ActionClip
+from gymnast.envs.wrappers.encoding import ArrayEncoding, OneHot
+from gymnast.envs.wrappers.rewards import RewardClip, RewardScale
+from gymnast.envs.wrappers.stacking import ObservationStack
 
 N_ENVS, STEPS = 4, 60
 SEEDS = [3, 0, 11, 7]
@@ -116,28 +118,30 @@ def test_array_encoding_of_a_single_value():
 
 
 class StackReference:
-    """Frame stacks as lists of frames per slot, padded with the episode's first."""
+    """Frame stacks as lists of frames per slot, padded with the episode's first or with zeros."""
 
-    def __init__(self, size, first):
-        self.size = size
+    def __init__(self, size, first, padding):
+        self.size, self.padding = size, padding
         self.frames = [[frame] for frame in first]
 
     def stack(self, i):
         frames = self.frames[i][-self.size :]
-        return np.stack([self.frames[i][0]] * (self.size - len(frames)) + frames)
+        before = self.frames[i][0] if self.padding == "first" else np.zeros_like(self.frames[i][0])
+        return np.stack([before] * (self.size - len(frames)) + frames)
 
     def all(self):
         return np.stack([self.stack(i) for i in range(len(self.frames))])
 
 
-@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("padding", ["first", "zero"])
+@pytest.mark.parametrize("size", [2, 4])
 @pytest.mark.parametrize("make_env", [CounterEnv, WalkEnv])
-def test_observation_stack(make_env, size):
+def test_observation_stack(make_env, size, padding):
     random = np.random.default_rng(1)
     walk = make_env is WalkEnv
     actions = random.uniform(-1, 1, (200, N_ENVS, 2)) if walk else random.integers(0, 4, (STEPS, N_ENVS))
-    bare, wrapped = traces(make_env, ObservationStack, actions, size=size)
-    reference = StackReference(size, bare.first)
+    bare, wrapped = traces(make_env, ObservationStack, actions, size=size, padding=padding)
+    reference = StackReference(size, bare.first, padding)
     np.testing.assert_array_equal(wrapped.first, reference.all())
     for (obs, *rest, ended), (found, *found_rest, found_ended) in zip(bare.steps, wrapped.steps):
         for i in range(N_ENVS):
@@ -150,6 +154,44 @@ def test_observation_stack(make_env, size):
         for array, other in zip(rest, found_rest):
             np.testing.assert_array_equal(array, other)
         assert list(ended) == list(found_ended)
+
+
+@pytest.mark.parametrize("name", ["frame_stack", "observation_stack"])
+@pytest.mark.parametrize("make_env", [CounterEnv, DictCounterEnv, lambda: CellsEnv(spaces.Discrete(3))])
+def test_a_stack_of_one_changes_nothing_whatever_the_space(make_env, name):
+    plain, stacked = InProcessVector(make_env, 2), wrap(InProcessVector(make_env, 2), named((name, {"size": 1})))
+    assert stacked.observation_space == plain.observation_space
+    rows = [plain.new_row(), stacked.new_row()]
+    for envs, row in zip((plain, stacked), rows):
+        envs.reset([1, 2], row)
+    for _ in range(20):
+        ends = [envs.step(np.zeros(2, np.int64), row) for envs, row in zip((plain, stacked), rows)]
+        np.testing.assert_equal(rows[1].obs, rows[0].obs)
+        np.testing.assert_equal([e.final_obs for e in ends[1]], [e.final_obs for e in ends[0]])
+
+
+def test_of_a_dict_the_boxes_are_stacked():
+    envs = ObservationStack(InProcessVector(DictCounterEnv, 2), size=3)
+    assert envs.observation_space["numbers"].shape == (3, 3)
+    assert envs.observation_space["place"] == InProcessVector(DictCounterEnv, 1).observation_space["place"]
+    row = envs.new_row()
+    envs.reset([0, 1], row)
+    for _ in range(STEPS):
+        ended = {episode.index: episode for episode in envs.step(np.zeros(2, np.int64), row)}
+        for i in range(2):
+            steps = row.obs["numbers"][i, :, 1]
+            assert (
+                row.obs["place"][i] == steps[-1]
+                and (np.diff(steps) <= 1).all()
+                and (row.obs["numbers"][i, :, 2] == i).all()
+            )
+            assert len(set(row.obs["numbers"][i, :, 0])) == 1  # one episode
+            if i in ended:
+                final = ended[i].final_obs
+                assert (
+                    final["numbers"].shape == (3, 3) and final["numbers"][-1, 1] == -ended[i].length == -final["place"]
+                )
+                assert (final["numbers"][:, 0] == row.obs["numbers"][i, 0, 0] - 1).all()
 
 
 def test_no_frame_of_the_old_episode_survives_a_reset():
@@ -273,36 +315,6 @@ def test_wrappers_apply_in_order_the_last_outermost():
     turned.reset([0, 1], row)
     turned.step(np.zeros(2, np.int64), row)
     assert row.reward.tolist() == [50.0, 50.0]
-
-
-@pytest.mark.parametrize(
-    ("name", "args", "make_env", "words"),
-    [
-        ("one_hot", {}, CounterEnv, "'one_hot' needs Discrete or Tuple-of-Discrete observations, this env has Box"),
-        ("array", {}, CounterEnv, "'array' needs Discrete or Tuple-of-Discrete observations, this env has Box"),
-        (
-            "observation_stack",
-            {},
-            lambda: CellsEnv(spaces.Discrete(3)),
-            "needs Box observations, this env has Discrete",
-        ),
-        ("observation_stack", {"size": 0}, CounterEnv, "needs size ≥ 1, got 0"),
-        ("observation_stack", {"sise": 4}, CounterEnv, "'observation_stack' cannot take {'sise': 4}"),
-        ("action_clip", {}, CounterEnv, "'action_clip' needs a Box action space, this env has Discrete"),
-        ("reward_clip", {"low": 1.0, "high": 1.0}, CounterEnv, "needs low < high, got 1.0 and 1.0"),
-        ("reward_scale", {}, CounterEnv, "'reward_scale' cannot take {}"),
-    ],
-)
-def test_what_does_not_fit_is_said(name, args, make_env, words):
-    with pytest.raises(ConfigError) as caught:
-        wrap(InProcessVector(make_env, 1), named((name, args)))
-    assert words in str(caught.value)
-
-
-def test_unknown_names_are_refused():
-    with pytest.raises(ConfigError, match=r"Unknown wrapper 'one_hott'\. Did you mean 'one_hot'"):
-        check_names(named(("one_hott", {})))
-    check_names(named(*((name, {}) for name in [*VECTOR_WRAPPERS, "time_limit"])))
 
 
 @pytest.mark.parametrize("vectorization", ["native", "inprocess"])

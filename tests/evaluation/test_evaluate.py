@@ -17,7 +17,7 @@ import torch
 from gymnast.config.load import Resolved, validate
 from gymnast.config.schema import EnvConfig, PolicyConfig
 from gymnast.envs.inprocess import InProcessVector
-from gymnast.envs.registry import make_envs
+from gymnast.envs.make import make_envs
 from gymnast.envs.vector import EndedEpisode, StepRow
 from gymnast.errors import ConfigError, EnvError
 from gymnast.evaluation import evaluate as module

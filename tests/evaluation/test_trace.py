@@ -11,7 +11,7 @@ import torch
 
 from gymnast.config.load import validate
 from gymnast.config.schema import RunConfig
-from gymnast.envs.registry import make_envs
+from gymnast.envs.make import make_envs
 from gymnast.errors import EnvError
 from gymnast.evaluation import trace as module
 from gymnast.evaluation.trace import EpisodeTrace, record_episode

@@ -85,6 +85,7 @@ def test_window_matches_numpy():
         "rollout/episodes": 250,
         "rollout/success_rate": successes[-100:].mean(),
     }
+    assert got.pop("rollout/regret") is None
     assert got == pytest.approx(expected, rel=1e-9)
 
 
@@ -104,6 +105,16 @@ def test_success_counts_only_episodes_that_say():
     for success in (True, None, False, None, True, True):
         window.add(0.0, 1, success)
     assert window.statistics()["rollout/success_rate"] == 0.75
+
+
+def test_regret_is_the_mean_of_the_episodes_that_tell_it():
+    window = EpisodeWindow(3)
+    for regret in (100.0, None, 2.0, 4.0):
+        window.add(0.0, 1, None, regret)
+    assert window.statistics()["rollout/regret"] == 3.0
+    second = EpisodeWindow(3)
+    second.load(json.loads(json.dumps(window.state())))
+    assert second.statistics() == window.statistics()
 
 
 def test_a_nan_return_does_not_hide():

@@ -13,7 +13,7 @@ from gymnast.config.schema import PolicyConfig
 from gymnast.envs.families.classic import CartPoleVector
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.vector import VectorEnv
-from gymnast.envs.wrappers.vector import ActionClip
+from gymnast.envs.wrappers.actions import ActionClip
 from gymnast.errors import EnvError, NonFiniteError
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.rollout.buffer import Rollout

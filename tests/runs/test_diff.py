@@ -306,8 +306,8 @@ def test_every_part_of_a_checkpoint_is_compared(base: Run, tmp_path: Path) -> No
 def test_other_versions(base: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When no key explains it, versions do."""
     other = copy_of(base, tmp_path)
-    versions = {**checkpoint._versions(), "torch": "9.9.9"}
-    monkeypatch.setattr(checkpoint, "_versions", lambda: versions)
+    versions = {**checkpoint.versions(), "torch": "9.9.9"}
+    monkeypatch.setattr(checkpoint, "versions", lambda: versions)
     rewrite(other, 4 * PER_ITERATION, lambda saved: saved.policy["actor.layers.0.bias"].add_(1.0))
     found = diff_runs(base, other)
     assert "No config key explains it: different versions (torch " in verdict(found)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -101,7 +103,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("point", "nth"), PLACES, ids=[point for point, _ in PLACES])
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_leaves_a_checkpoint_of_everything(
     name: str, point: str, nth: int, commands: Server, quick: Path, whole: Run
 ) -> None:
@@ -261,6 +263,37 @@ def test_a_long_first_iteration_leaves_nothing(commands: Server, sleepy: Path) -
     assert not (sleepy / "runs").exists()
 
 
+def test_a_second_signal_while_the_boundary_is_written(commands: Server, sleepy: Path) -> None:
+    """It leaves at once, and the run says how it ended."""
+    faults = [Fault("save file", "sleep=3", 1)]
+    child = commands.start("train", "sleepy.yaml:ppo", "-q", cwd=sleepy, faults=faults)
+    until(lambda: any(path.read_bytes().count(b"\n") == 1 for path in sleepy.glob("runs/[a-z]????/metrics.jsonl")))
+    (sleepy / "slow").touch()
+    time.sleep(0.1)
+    child.signal(15)
+    time.sleep(1)  # the grace period is over, the save has begun and sleeps
+    child.signal(2)
+    assert child.wait() == 130, child.err
+    assert only_run(sleepy).status().state == "interrupted"
+
+
+def test_the_same_command_goes_on_where_it_was_stopped(commands: Server, quick: Path, whole: Run) -> None:
+    """With --resume there is no second run, however often the command is given; without it a new one says what is left."""
+    again = (*TRAIN, "--resume")
+    assert commands.run(*again, cwd=quick, faults=[Fault("update", "SIGTERM", 30)]).code == 130
+    assert commands.run(*again, cwd=quick, faults=[Fault("update", "SIGKILL", 30)]).code == -9
+    first = only_run(quick)
+    assert commands.run(*again, cwd=quick).code == 0
+    assert_same_end(whole, only_run(quick))
+    assert commands.run(*again, cwd=quick).code == 0  # finished: there is nothing to go on with
+    assert len(list((quick / "runs").glob("[a-z]????"))) == 2
+    assert commands.run(*again, "algo.gamma=0.9", cwd=quick, faults=[Fault("update", "SIGTERM", 60)]).code == 130
+    (left,) = (row.id for row in index.list_runs(first.root) if row.status == "interrupted")
+    fresh = commands.run("train", "quick.yaml:ppo", "algo.gamma=0.9", "-n", 1280, cwd=quick)
+    assert fresh.code == 0, fresh.err
+    assert f"gymnast resume {left}" in fresh.out
+
+
 # ---- disks ------------------------------------------------------------------------------------------------------------
 
 
@@ -304,10 +337,7 @@ def test_a_whole_checkpoint_that_nothing_points_at(commands: Server, quick: Path
     resumed = commands.run("resume", "-q", cwd=quick)
     assert resumed.code == 0, resumed.err
     assert run.status().state == "finished"
-    first, second = end_of(whole), end_of(run)
-    assert not differences(first["policy"], second["policy"])
-    assert not differences(first["rows"], second["rows"])
-    assert second["best"] is not None
+    assert_same_end(whole, run)
 
 
 def test_the_last_word_does_not_fit(commands: Server, quick: Path, whole: Run) -> None:
@@ -344,6 +374,18 @@ def test_a_file_system_that_takes_no_more(limit: int, commands: Server, quick: P
     assert_one_sentence(child, "metrics", "File too large", "gymnast resume")
     assert_sound(only_run(quick))
     assert_goes_on(commands, quick, whole)
+
+
+def test_a_reader_that_goes_away(quick: Path, whole: Run) -> None:
+    """`gymnast train … | head -1`: the training goes on without its words."""
+    command = [sys.executable, "-m", "gymnast", "train", "quick.yaml:ppo"]
+    child = subprocess.Popen(command, cwd=quick, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.close()
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 0, said
+    assert only_run(quick).status().state == "finished"
+    assert_same_end(whole, only_run(quick))
 
 
 def test_output_that_leads_to_a_full_disk(commands: Server, quick: Path, whole: Run) -> None:
@@ -422,6 +464,16 @@ def test_bad_numbers_from_an_env(how: str, commands: Server, folder: Path) -> No
     bad = {name: one["nonfinite"] for name, one in about["tensors"].items()}
     assert bad == {"obs": 2 * (how == "nan"), "action": 0, "reward": 2 * (how == "reward")}
     assert checkpoint.load_latest(run.folder)[0].manifest.step == 64
+
+
+def test_bad_numbers_in_the_first_rollout(commands: Server, folder: Path) -> None:
+    """There is no checkpoint to go back to, but what the env gave is kept."""
+    sizes = ("env.n_envs=2", "algo.n_steps=16", "algo.batch_size=16", "policy.normalize_obs=false")
+    fault = ("env.module=small_envs", "env.kwargs.how=nan", "env.kwargs.at=5")
+    child = commands.run("train", "Faulty-v0", *fault, *sizes, "-q", "-n", 640, cwd=folder)
+    assert_one_sentence(child, "NaN", "nan/step=0.safetensors")
+    assert only_run(folder).status().state == "failed"
+    assert (only_run(folder).folder / "nan" / "step=0.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,14 @@ def algo(name: str, **changes: Any) -> dict[str, Any]:
 
 
 JUMP = {"schedule": "piecewise", "points": [[0, 1e-2], [0.5, 1e-3]], "reset_optimizer": True}
+WRAPPERS = [
+    {"id": "sticky_actions", "probability": 0.3},
+    {"id": "frame_skip", "skip": [1, 2]},
+    {"id": "no_reward_timeout", "steps": 12},
+    {"id": "observation_noise", "std": 0.1},
+    {"id": "action_stack", "size": 2},
+    {"id": "frame_stack", "size": 2},
+]
 CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     f"{algorithm}, {env}": (algorithm, ENVS[env], {**NORMALISED, "algo": algo(algorithm, **ON)})
     for algorithm, env in itertools.product(("ppo", "a2c", "reinforce"), ENVS)
@@ -40,6 +48,8 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 CASES |= {
     "shared trunk": ("ppo", CARTPOLE, {"policy": {"hidden": [16], "shared_trunk": True}}),
     "observation stack": ("ppo", {**CARTPOLE, "wrappers": [{"id": "observation_stack", "size": 3}]}, NORMALISED),
+    "sticky, skipped and noisy": ("ppo", {"id": "Walk-v0", "wrappers": WRAPPERS}, NORMALISED),
+    "sticky, skipped and noisy CartPole": ("a2c", {**CARTPOLE, "wrappers": WRAPPERS}, NORMALISED),
     "worker pool": ("ppo", {"id": "Walk-v0", "vectorization": "workers", "n_workers": 2}, NORMALISED),
     "Box by replay": ("a2c", {"id": "Walk-v0", "kwargs": {"actions": "box"}}, NORMALISED),
     "Dict observations": ("ppo", {"id": "DictIdentity-v0"}, NORMALISED),
@@ -236,3 +246,18 @@ def test_checkpoints_on_the_way_are_iteration_boundaries(tmp_path: Path) -> None
         saved = checkpoint.load(whole.run.folder / "checkpoints" / name)
         train(resolved, tmp_path, reporter=Watcher(), resume=Resume(whole.run, saved))
         assert not differences(expected, end_of(whole.run))
+
+
+def test_a_resume_elsewhere_says_that_bits_may_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another torch or another kind of CPU rounds differently: the log says so, and the run goes on."""
+    resolved = small("ppo", CARTPOLE)
+    here = checkpoint.versions()
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(checkpoint, "versions", lambda: {**here, "torch": "9.9.9", "cpu": "Abacus 3000"})
+        stopped = run(resolved, tmp_path, Watcher(stop_after=2))
+    watcher = Watcher()
+    finished = resume(resolved, stopped.run, watcher)
+    (said,) = watcher.warnings
+    assert f"torch 9.9.9, not {here['torch']}" in said
+    assert "Abacus 3000" in said
+    assert finished.run.status().state == "finished"

@@ -15,12 +15,12 @@ from gymnast.envs.inprocess import InProcessVector
 from gymnast.errors import ConfigError, UsageError
 from gymnast.metrics.sinks.jsonl import read_rows
 from gymnast.policies.actor_critic import ActorCritic
+from gymnast.rollout.auto_steps import measure_n_steps
 from gymnast.training.loop import train
 from gymnast.training.session import (
     build,
     choose_device,
     load_policy,
-    measure_n_steps,
     policy_tensors,
     warm_up_normaliser,
 )

@@ -13,6 +13,7 @@ from gymnast.cli.options import AsJson, Overrides, RunsDir, echo_json
 
 if TYPE_CHECKING:
     from gymnast.config.load import Resolved
+    from gymnast.config.schema import RunConfig
 
 app = typer.Typer(help="List, show, compare, check, tidy and save configurations.", no_args_is_help=True)
 app.command("import-zoo")(import_zoo)
@@ -68,7 +69,7 @@ def show(
     from gymnast.config.plan import make_plan
 
     resolved = resolve(reference, overrides or [], generic=generic)
-    plan = make_plan(resolved.config)
+    plan = make_plan(resolved.config, recommended=_recommended(resolved.config))
     data = resolved.config.model_dump(mode="json")
     if as_json:
         echo_json({"config": data, "origins": resolved.origins, "derived": plan.reasons})
@@ -91,6 +92,16 @@ def show(
             table.add_row(key, text_of(value), origin, style=None if origin != "default" else "dim")
     console.print(table)
     console.print(f"The spec of the env: gymnast env show {resolved.config.env.id}", style="dim")
+
+
+def _recommended(config: RunConfig) -> tuple[int, str] | None:
+    """What `n_envs: auto` becomes on this machine; nothing is imported for configs that say a number."""
+    if config.env.n_envs != "auto":
+        return None
+    from gymnast.runs.bench import recommended
+    from gymnast.runs.store import runs_root
+
+    return recommended(runs_root(), config.env)
 
 
 @app.command("diff")

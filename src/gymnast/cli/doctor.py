@@ -14,24 +14,25 @@ import typer
 
 from gymnast.cli.options import AsJson, RunsDir, echo_json
 
+# Module, distribution, and what pip installs.
 ENV_FAMILIES = {
     "classic control, toy text": ("gymnasium", "gymnasium", None),
     "rendering (pygame)": ("pygame", "pygame-ce", None),
-    "Box2D": ("Box2D", "box2d", "box2d"),
-    "MuJoCo": ("mujoco", "mujoco", "mujoco"),
-    "Atari": ("ale_py", "ale-py", "atari"),
+    "Box2D": ("Box2D", "box2d", "gymnast[box2d]"),
+    "MuJoCo": ("mujoco", "mujoco", "gymnast[mujoco]"),
+    "Atari": ("ale_py", "ale-py", "gymnast[atari]"),
     "VizDoom": ("vizdoom", "vizdoom", "vizdoom"),
-    "retro consoles": ("retro", "stable-retro", "retro"),
-    "MinAtar": ("minatar", "minatar", "minatar"),
-    "MiniGrid": ("minigrid", "minigrid", "minigrid"),
-    "EnvPool": ("envpool", "envpool", "envpool"),
+    "retro consoles": ("retro", "stable-retro", "stable-retro"),
+    "MinAtar": ("minatar", "minatar", "gymnast[minatar]"),
+    "MiniGrid": ("minigrid", "minigrid", "gymnast[minigrid]"),
+    "EnvPool": ("envpool", "envpool", "gymnast[envpool]"),
 }
 TRACKERS = {"TensorBoard": "tensorboard", "Weights & Biases": "wandb", "Trackio": "trackio"}
 
 
 def doctor(as_json: AsJson = False, runs_dir: RunsDir = None) -> None:
-    """Check Python, torch, devices, env families, codecs, trackers and disk."""
-    checks = [*_core(), *_families(), *_codec(), *_trackers(), *_disk(runs_dir)]
+    """Check Python, torch, devices, env families, codecs, trackers, plug-ins and disk."""
+    checks = [*_core(), *_families(), *_codec(), *_trackers(), *_plugins(), *_disk(runs_dir)]
     if as_json:
         echo_json([{"what": what, "ok": ok, "detail": detail} for what, ok, detail in checks])
     else:
@@ -72,15 +73,26 @@ def _core() -> list[Check]:
 
 def _families() -> list[Check]:
     checks: list[Check] = []
-    for name, (module, package, extra) in ENV_FAMILIES.items():
+    for name, (module, package, installed_by) in ENV_FAMILIES.items():
         version = _version(package)
         if version and importlib.util.find_spec(module):
             checks.append((name, True, f"{package} {version}"))
-        elif extra is None:
+        elif installed_by is None:
             checks.append((name, False, f"missing: pip install {package}"))
         else:
-            checks.append((name, None, f"not installed ({package})"))
-    return checks
+            checks.append((name, None, f'not installed: pip install "{installed_by}"'))
+    return [*checks, *_drawing()]
+
+
+def _drawing() -> list[Check]:
+    """MuJoCo draws through a system library where there is no display."""
+    from gymnast.envs.families import mujoco
+
+    if _version("mujoco") is None:
+        return []
+    drawn = mujoco.choose_renderer()
+    how = os.environ.get("MUJOCO_GL", "display") if drawn else mujoco.NO_RENDERER
+    return [("rendering (MuJoCo)", True if drawn else None, how)]
 
 
 def _codec() -> list[Check]:
@@ -99,6 +111,28 @@ def _trackers() -> list[Check]:
         (name, True if _version(p) else None, f"{p} {_version(p)}" if _version(p) else "not installed")
         for name, p in TRACKERS.items()
     ]
+
+
+def _plugins() -> list[Check]:
+    """Each plug-in is imported: whether that works is the answer."""
+    from gymnast import plugins
+    from gymnast.config.algorithms import CONFIGS
+    from gymnast.envs.wrappers.registry import KINDS
+
+    shipped = {plugins.ENVS: (), plugins.WRAPPERS: KINDS, plugins.ALGORITHMS: CONFIGS}
+    checks: list[Check] = []
+    for group in plugins.GROUPS:
+        for plugin in plugins.installed(group):
+            what = f"plug-in: {plugins.KINDS[group]} {plugin.name}"
+            try:
+                plugins.find(group, plugin.name)
+                plugins.load(plugin)
+            except plugins.PluginError as error:
+                checks.append((what, False, str(error)))
+                continue
+            hidden = plugin.name in shipped[group]
+            checks.append((what, None if hidden else True, plugin.package + (", not used: gymnast's own" * hidden)))
+    return checks or [("plug-ins", None, "none installed")]
 
 
 def _disk(runs_dir: Path | None) -> list[Check]:

@@ -1,4 +1,4 @@
-"""`gymnast env list | show`."""
+"""`gymnast env list | show`, and the group of commands about environments."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from gymnast.cli import env_audit, env_bench, env_check
 from gymnast.cli.options import AsJson, echo_json
 
-app = typer.Typer(help="What environments there are, and their spec cards.", no_args_is_help=True)
+app = typer.Typer(
+    help="Environments: what there is, spec cards, checks of your own env, speed, and what rewards look like.",
+    no_args_is_help=True,
+)
 
 
 @app.command("list")
@@ -18,43 +22,90 @@ def list_envs(
     as_json: AsJson = False,
 ) -> None:
     """Environments with presets; with --all every installed Gymnasium id."""
-    from gymnast.config.files import known_envs
-
-    rows: list[dict[str, Any]] = []
-    for env_id, files in known_envs():
-        variants = list(dict.fromkeys(name for file in files for name in (file.data.get("variants") or {})))
-        spec: dict[str, Any] = next((file.data["spec"] for file in reversed(files) if file.data.get("spec")), {})
-        rows.append(
-            {
-                "id": env_id,
-                "variants": variants,
-                "solved_at": spec.get("solved_at"),
-                "description": spec.get("description", ""),
-            }
-        )
+    rows = _presets()
     if everything:
-        import gymnasium as gym
-
         known = {row["id"] for row in rows}
-        rows += [
-            {"id": i, "variants": [], "solved_at": s.reward_threshold, "description": ""}
-            for i, s in sorted(gym.registry.items())
-            if i not in known
-        ]
+        rows += [row for row in _registered() if row["id"] not in known]
     rows = [row for row in rows if all(word.lower() in str(row["id"]).lower() for word in words or [])]
     if as_json:
         echo_json(rows)
         return
+    if not rows:
+        more = "" if everything else " --all also looks at envs without a preset."
+        typer.echo(f"No environment has {' and '.join(repr(word) for word in words or [])} in its id.{more}", err=True)
+        raise typer.Exit(1)
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for column in ("environment", "solved at", "variants"):
-        table.add_column(column, overflow="fold")
+    for column in ("environment", "family", "solved at", "variants", "installed"):
+        table.add_column(column, overflow="fold", no_wrap=column in ("environment", "family"), min_width=len(column))
     for row in rows:
         solved = "" if row["solved_at"] is None else f"{row['solved_at']:g}"
-        table.add_row(row["id"], solved, ", ".join(row["variants"]))
-    Console().print(table)
+        installed = "yes" if row["installed"] else escape(str(row["install"]))
+        table.add_row(row["id"], row["family"], solved, ", ".join(row["variants"]), installed)
+    Console(highlight=False).print(table)
+
+
+def _presets() -> list[dict[str, Any]]:
+    """Envs with a file, shipped or the user's own."""
+    from gymnast.config.files import known_envs
+
+    rows = []
+    for env_id, files in known_envs():
+        variants = list(dict.fromkeys(name for file in files for name in file.variants))
+        spec: dict[str, Any] = next((file.data["spec"] for file in reversed(files) if file.data.get("spec")), {})
+        family = next((str(file.data["extends"]) for file in reversed(files) if file.data.get("extends")), "")
+        rows.append(_row(env_id, family, variants, spec.get("solved_at"), spec.get("description", "")))
+    return rows
+
+
+def _registered() -> list[dict[str, Any]]:
+    """What Gymnasium knows once the installed families have registered their envs."""
+    import contextlib
+
+    import gymnasium as gym
+
+    from gymnast.envs.registry import FAMILIES, env_spec
+    from gymnast.errors import UsageError
+
+    for beginning in FAMILIES:
+        with contextlib.suppress(UsageError):  # asking for any id of a family imports it
+            env_spec(beginning)
+    return [_row(i, _family_of(spec), [], spec.reward_threshold, "") for i, spec in sorted(gym.registry.items())]
+
+
+def _row(env_id: str, family: str, variants: list[str], solved_at: Any, description: str) -> dict[str, Any]:
+    install = _install_line(family)
+    return {
+        "id": env_id,
+        "family": family,
+        "variants": variants,
+        "solved_at": solved_at,
+        "description": description,
+        "installed": install is None,
+        "install": install,
+    }
+
+
+def _family_of(spec: Any) -> str:
+    """`box2d` of gymnasium.envs.box2d.lunar_lander, else the package."""
+    where = str(spec.entry_point if isinstance(spec.entry_point, str) else spec.entry_point.__module__)
+    parts = where.replace(":", ".").split(".")
+    name = parts[2] if parts[:2] == ["gymnasium", "envs"] and len(parts) > 2 else parts[0]
+    return {"classic_control": "classic", "ale_py": "atari", "gymnast": "bandits"}.get(name, name)
+
+
+def _install_line(family: str) -> str | None:
+    """What to type for a family whose package is missing; None when nothing is."""
+    import importlib.util
+
+    from gymnast.cli.doctor import ENV_FAMILIES
+
+    packages = {name.lower(): (module, pip) for name, (module, _, pip) in ENV_FAMILIES.items()}
+    module, pip = packages.get(family, ("gymnasium", None))
+    return None if importlib.util.find_spec(module) else f'pip install "{pip}"'
 
 
 @app.command("show")
@@ -67,23 +118,28 @@ def show(
     """The spec card: spaces, labels, ranges, thresholds, reference scores, and the order of wrappers."""
     from gymnast.cli.start import generic
     from gymnast.config.load import resolve
-    from gymnast.envs.registry import choose_vectorization, make_one
+    from gymnast.envs.choose import choose_vectorization
+    from gymnast.envs.time_limits import time_limit_of
+    from gymnast.envs.wrappers.show import layers, lines, short
 
     resolved = resolve(env_id, generic=generic)
     config, spec = resolved.config, resolved.config.spec
-    one = make_one(config.env)
-    observation, action, limit = (
-        one.observation_space,
-        one.action_space,
-        one.spec.max_episode_steps if one.spec else None,
-    )
-    one.close()
+    wrapped, limit = layers(config.env), time_limit_of(config.env)
+    observation, action = wrapped[0].observation_space, wrapped[0].action_space
     if as_json:
         echo_json(
             {
                 "id": config.env.id,
                 "observation_space": str(observation),
                 "action_space": str(action),
+                "wrappers": [
+                    {
+                        "wrapper": layer.text,
+                        "observation_space": short(layer.observation_space),
+                        "action_space": short(layer.action_space),
+                    }
+                    for layer in wrapped[1:]
+                ],
                 **spec.model_dump(mode="json"),
             }
         )
@@ -102,11 +158,11 @@ def show(
     facts.add_row("action", str(action))
     if spec.actions:
         facts.add_row("actions", ", ".join(f"{i} {label}" for i, label in enumerate(spec.actions)))
-    facts.add_row("time limit", str(limit) if limit else "none")
+    facts.add_row("time limit", str(limit or spec.horizon or "none"))
     facts.add_row("reward", _range(spec.reward_range))
     facts.add_row("return", _range(spec.return_range))
-    if spec.solved_at is not None:
-        facts.add_row("solved at", f"{spec.solved_at:g}  ({spec.solved_source})")
+    if spec.solved_at is not None or spec.solved_source:
+        facts.add_row("solved at", f"{_bound(spec.solved_at)}  ({spec.solved_source})")
     for name, score in [
         ("random", spec.random_score),
         ("optimum", spec.optimal_score),
@@ -117,7 +173,8 @@ def show(
             facts.add_row(str(name), f"{score.score:g}  ({'; '.join(filter(None, (score.source, score.protocol)))})")
     kind, reason = choose_vectorization(config.env)
     facts.add_row("vectorization", f"{kind} ({reason})")
-    facts.add_row("wrappers", " → ".join(w.id for w in config.env.wrappers) or "none")
+    for i, line in enumerate(lines(wrapped)):
+        facts.add_row("" if i else "wrappers", line)
     console.print(facts)
     for title, components in (("Observation", spec.observation), ("Action", spec.action_components)):
         if components:
@@ -136,4 +193,11 @@ def _bound(value: float | None) -> str:
 
 
 def _range(bounds: Any) -> str:
-    return "unknown" if bounds is None else f"{_bound(bounds[0])} … {_bound(bounds[1])}"
+    if bounds is None:
+        return "unknown"
+    return "unbounded" if tuple(bounds) == (None, None) else f"{_bound(bounds[0])} … {_bound(bounds[1])}"
+
+
+app.command("check")(env_check.check)
+app.command("bench")(env_bench.bench)
+app.command("audit")(env_audit.audit)

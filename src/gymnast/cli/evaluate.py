@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gymnast.cli import leaving_at_once
 from gymnast.cli.agents import Env, NoVecNormalize, Reference, VecNormalize, load_agent
 from gymnast.cli.options import AsJson, RunsDir
+
+if TYPE_CHECKING:
+    from gymnast.api import Agent
+
+Sampled = Annotated[
+    bool | None,
+    typer.Option("--stochastic/--deterministic", help="Sample actions, or not (default: as eval.deterministic says)."),
+]
 
 
 def evaluate(
@@ -18,7 +26,7 @@ def evaluate(
     seed: Annotated[
         int | None, typer.Option("--seed", help="Seed of the episodes (default: fresh ones of the run's seed).")
     ] = None,
-    stochastic: Annotated[bool, typer.Option("--stochastic/--deterministic", help="Sample actions.")] = False,
+    stochastic: Sampled = None,
     env: Env = None,
     vecnormalize: VecNormalize = None,
     no_vecnormalize: NoVecNormalize = False,
@@ -27,16 +35,17 @@ def evaluate(
 ) -> None:
     """Evaluate a run's best (or a named) checkpoint on fresh episodes."""
     agent = load_agent(reference, env, vecnormalize, no_vecnormalize, runs_dir)
-    agent.check_sampling(not stochastic)
+    deterministic = _deterministic(agent, stochastic)
 
+    from gymnast.envs.choose import playable
     from gymnast.training.evaluator import eval_env_config, make_evaluation, run_evaluation
     from gymnast.training.session import prepare_process
 
     prepare_process(1)
-    changed = {"episodes": episodes, "deterministic": not stochastic}
+    changed = {"episodes": episodes, "deterministic": deterministic}
     config = agent.config.model_copy(update={"eval": agent.config.eval.model_copy(update=changed)})
     env_config, differences = eval_env_config(config)
-    envs, tabular = make_evaluation(config, env_config)
+    envs, tabular = make_evaluation(config, playable(env_config))
     try:
         result = run_evaluation(agent.policy, config, envs, tabular, turn=1_000_000, seed=seed, differences=differences)
     finally:
@@ -60,7 +69,7 @@ def video(
     ] = None,
     episodes: Annotated[int, typer.Option("--episodes", "-e", min=1, help="Episodes, one after the other.")] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first episode.")] = 0,
-    stochastic: Annotated[bool, typer.Option("--stochastic/--deterministic", help="Sample actions.")] = False,
+    stochastic: Sampled = None,
     env: Env = None,
     vecnormalize: VecNormalize = None,
     no_vecnormalize: NoVecNormalize = False,
@@ -68,7 +77,7 @@ def video(
 ) -> None:
     """Record episodes of a run's best (or a named) checkpoint as an MP4."""
     agent = load_agent(reference, env, vecnormalize, no_vecnormalize, runs_dir)
-    agent.check_sampling(not stochastic)
+    deterministic = _deterministic(agent, stochastic)
 
     from rich.console import Console
 
@@ -83,7 +92,7 @@ def video(
     with leaving_at_once(), progress(console, "playing", episodes) as bar:
         for i in range(episodes):
             traces.append(
-                record_episode(agent.policy, agent.config, seed=seed + i, deterministic=not stochastic, frames=True)
+                record_episode(agent.policy, agent.config, seed=seed + i, deterministic=deterministic, frames=True)
             )
             bar.update(i + 1)
     write_video(
@@ -91,3 +100,11 @@ def video(
     )
     returns = ", ".join(f"{trace.ret:g}" for trace in traces)
     typer.echo(f"{path}  ({sum(len(trace) for trace in traces)} steps, return {returns})")
+
+
+def _deterministic(agent: Agent, stochastic: bool | None) -> bool:
+    """As asked for; else as the run's own evaluations were, so that scores can be compared."""
+    if stochastic is None:
+        return agent.config.eval.deterministic or agent.only_deterministic is not None
+    agent.check_sampling(not stochastic)
+    return not stochastic

@@ -74,7 +74,7 @@ def _of_config(reference: str, overrides: list[str]) -> tuple[str, ActorCritic, 
 
     config = resolve(reference, overrides, generic=generic).config
     from gymnast.algorithms import make_algorithm
-    from gymnast.envs.registry import make_envs
+    from gymnast.envs.make import make_envs
     from gymnast.policies.actor_critic import ActorCritic
 
     imported()

@@ -103,7 +103,7 @@ def _latest(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def _lineage(found: Lineage) -> list[str]:
-    lines = [f"began from: {_words(found.parent)}"] if found.parent else []
+    lines = _beginning(found) if found.parent else []
     for attempt in found.attempts:
         try:
             changes = [f"{key} {old} → {new}" for key, (old, new) in attempt.changes.items()]
@@ -113,6 +113,19 @@ def _lineage(found: Lineage) -> list[str]:
             changes.append("without the optimizer's state")
         lines.append(_words(f"attempt {attempt.attempt}: from {attempt.start}" + ", ".join(["", *changes])))
     return lines
+
+
+def _beginning(found: Lineage) -> list[str]:
+    """The run whose weights this one began with, whose that one began with, and what was taken over."""
+    from gymnast.runs.lineage import ancestors_of
+
+    parent: Any = found.parent
+    chain = " ← ".join(ancestors_of(found))
+    if not chain or not isinstance(parent.get("skipped"), dict):  # a damaged file, or another's
+        return [f"began from: {_words(parent)}"]
+    lines = [f"began from: {chain}", f"  {parent.get('comparison')}", f"  loaded: {_words(parent.get('loaded'))}"]
+    lines += [f"  not loaded: {name} ({why})" for name, why in parent["skipped"].items()]
+    return [_words(line) for line in lines]
 
 
 def _words(value: Any) -> str:

@@ -13,26 +13,66 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 from gymnast.cli import imported, leaving_at_once
 
 if TYPE_CHECKING:
+    from gymnast.config.load import Resolved
     from gymnast.training.loop import TrainResult
 
 
 def start_training(
-    reference: str, overrides: list[str], settings: dict[str, Any], runs_dir: Path | None, *, quiet: bool, confirm: bool
+    reference: str,
+    overrides: list[str],
+    settings: dict[str, Any],
+    runs_dir: Path | None,
+    *,
+    quiet: bool,
+    confirm: bool,
+    unfinished: bool = False,
 ) -> None:
     """Resolve, train, and leave with the right exit code."""
     from gymnast.config.load import resolve
 
     # Wrong names fail here, before the seconds that importing torch takes.
     resolved = resolve(reference, overrides, settings=settings, generic=generic)
+    from gymnast.envs.choose import with_vectorization
+    from gymnast.runs.refs import unfinished_run
     from gymnast.runs.store import runs_root
 
+    root = runs_root(runs_dir)
+    if resolved.config.env.n_envs == "auto":
+        from gymnast.runs.bench import settled
+
+        resolved = settled(resolved, root)
+    resolved = with_vectorization(resolved)
+    _pin_init_from(resolved, root)
+    left = unfinished_run(root, resolved.config.model_dump(mode="json"))
+    if left is not None and unfinished:
+        resume_training(left.id, [], {}, runs_dir, quiet=quiet, optimizer=True)
+        return
+    if left is not None and not left.is_alive():
+        resolved.notices.append(
+            f"Run {left.id} of this very config is not finished: this is a new one. `gymnast resume {left.id}`, or --resume "
+            "on this command, goes on with it."
+        )
     with leaving_at_once():
         from gymnast.training.loop import train
 
     imported()
+    from gymnast.hub.beginning import model_source
+
     ask = _ask if confirm else None
-    result = train(resolved, runs_root(runs_dir), reporter=_reporter(quiet), confirm=ask)
+    source = model_source(resolved.config)
+    result = train(resolved, root, reporter=_reporter(quiet), confirm=ask, source=source)
     _leave(result)
+
+
+def _pin_init_from(resolved: Resolved, root: Path) -> None:
+    """Say which weights `train.init_from` names now; a wrong reference fails here, before torch is imported."""
+    train = resolved.config.train
+    if train.init_from is None:
+        return
+    from gymnast.runs.origin import pinned
+
+    train = train.model_copy(update={"init_from": pinned(root, train.init_from)})
+    resolved.config = resolved.config.model_copy(update={"train": train})
 
 
 def resume_training(
@@ -53,6 +93,11 @@ def resume_training(
     root = runs_root(runs_dir)
     run = resolve_run(root, reference)
     resolved = from_saved(run.config(), overrides, settings)
+    if resolved.config.train.init_from != run.config().get("train", {}).get("init_from"):
+        raise UsageError(
+            f"Run {run.id} has begun already, and init_from is for new ones: "
+            f"gymnast train {resolved.config.name} --init-from {resolved.config.train.init_from}"
+        )
     with leaving_at_once():
         from gymnast.training.loop import Resume, resume_point, train
 
@@ -76,7 +121,7 @@ def resume_training(
 
 def generic(env_id: str, algorithm: str, env: dict[str, Any]) -> dict[str, Any]:
     """Settings for an env without a file, chosen from its spaces; imports Gymnasium only then."""
-    from gymnast.envs.registry import generic_defaults
+    from gymnast.envs.defaults import generic_defaults
 
     return generic_defaults(env_id, algorithm, env)
 
@@ -90,20 +135,20 @@ def _reporter(quiet: bool) -> Any:
 
 
 class SteadyOutput:
-    """Standard output that may lead to a full disk: a training goes on without its words."""
+    """Standard output that may lead to a full disk, a closed pipe or a lost terminal: a training goes on without its words."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
         """As the stream does, or not at all."""
-        with _full_disk_ignored():
+        with _lost_words_ignored():
             return self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
         """What does not fit is tried again next time."""
-        with _full_disk_ignored():
+        with _lost_words_ignored():
             self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
@@ -111,11 +156,11 @@ class SteadyOutput:
 
 
 @contextlib.contextmanager
-def _full_disk_ignored() -> Iterator[None]:
+def _lost_words_ignored() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE, errno.EIO):
             raise
 
 
@@ -127,7 +172,7 @@ def _ask() -> bool:
 
 def _leave(result: TrainResult | None) -> None:
     """Exit at once: everything is on disk, and tearing torch down would only delay the prompt."""
-    with _full_disk_ignored():
+    with _lost_words_ignored():
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(130 if result is not None and result.interrupted else 0)

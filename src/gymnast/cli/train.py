@@ -18,6 +18,16 @@ VecSteps = Annotated[
     float | None, typer.Option("--vec-steps", help="Budget in vector steps (env steps ÷ n_envs).", show_default=False)
 ]
 Device = Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda.", show_default=False)]
+InitFrom = Annotated[
+    str | None,
+    typer.Option(
+        "--init-from",
+        "-i",
+        "--trained-agent",
+        help="Begin with the weights of a run (@last, RUN/step=N …) or of a Stable-Baselines3 model.zip.",
+        show_default=False,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result.")]
 
 
@@ -31,8 +41,13 @@ def train(
     vec_steps: VecSteps = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed of everything random.", show_default=False)] = None,
     device: Device = None,
+    init_from: InitFrom = None,
     quiet: Quiet = False,
     confirm: Annotated[bool, typer.Option("--confirm", help="Show the summary and ask before starting.")] = False,
+    unfinished: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on with the newest unfinished run of exactly this config, if there is one."),
+    ] = False,
     algo: Annotated[str | None, typer.Option("--algo", help="Variant, as in rl-zoo.", show_default=False)] = None,
     env: Annotated[
         str | None, typer.Option("--env", "--env-id", help="Environment, as in rl-zoo.", show_default=False)
@@ -45,11 +60,17 @@ def train(
     """
     reference, overrides = _reference(reference, overrides or [], algo, env)
     settings = _settings(
-        {"train.env_steps": env_steps, "train.vec_steps": vec_steps, "train.seed": seed, "train.device": device}
+        {
+            "train.env_steps": env_steps,
+            "train.vec_steps": vec_steps,
+            "train.seed": seed,
+            "train.device": device,
+            "train.init_from": init_from,
+        }
     )
     from gymnast.cli.start import start_training
 
-    start_training(reference, overrides, settings, runs_dir, quiet=quiet, confirm=confirm)
+    start_training(reference, overrides, settings, runs_dir, quiet=quiet, confirm=confirm, unfinished=unfinished)
 
 
 def resume(

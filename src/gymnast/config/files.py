@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gymnast import plugins
 from gymnast.errors import ConfigError, did_you_mean
 
 SHIPPED = Path(__file__).parent.parent / "presets"
 USER_FOLDER = Path("configs")
+NAMESPACES = ("ALE", "MinAtar", "gymnast")
+"""Of env ids with a slash, which file names have as an underscore."""
 TOP_KEYS = ("id", "aliases", "extends", "spec", "defaults", "variants")
 Path_ = tuple[str, ...]
 
@@ -137,22 +140,37 @@ def base(name: str, wanted_by: str) -> ConfigFile:
 
 
 def env_files(env_id: str) -> list[ConfigFile]:
-    """The shipped file of an env and the user's own one in ./configs, in the order they are layered."""
+    """The file of an env, shipped or of a plug-in, and the user's own in ./configs, in the order they are layered."""
     name = env_id.replace("/", "_") + ".yaml"
-    return [read(folder / name) for folder in (SHIPPED / "envs", USER_FOLDER) if (folder / name).is_file()]
+    folders = [SHIPPED / "envs"]
+    if not (folders[0] / name).is_file():
+        folders = [folder for folder in plugins.preset_folders() if (folder / name).is_file()]
+    if len(folders) > 1:
+        raise ConfigError(f"Several plug-ins bring a file for '{env_id}': {', '.join(map(str, folders))}.")
+    return [read(folder / name) for folder in (*folders, USER_FOLDER) if (folder / name).is_file()]
 
 
 def known_envs() -> Iterator[tuple[str, list[ConfigFile]]]:
-    """Every env with a file, shipped or in ./configs."""
+    """Every env with a file: shipped, of a plug-in, or in ./configs."""
     names: dict[str, list[ConfigFile]] = {}
-    for folder in (SHIPPED / "envs", USER_FOLDER):
+    shipped = {path.name for path in (SHIPPED / "envs").glob("*.yaml")}
+    for folder in (SHIPPED / "envs", *plugins.preset_folders(), USER_FOLDER):
         for path in sorted(folder.glob("*.yaml")):
+            if path.name in shipped and folder not in (SHIPPED / "envs", USER_FOLDER):
+                continue  # ours stays
             file = read(path)
             names.setdefault(str(file.data.get("id", path.stem)), []).append(file)
     yield from sorted(names.items())
 
 
 def known_env_ids() -> list[str]:
-    """Ids of all envs with a file, from the file names alone (nothing is parsed)."""
+    """Ids of all envs with a file; for our own and the user's the file names tell them, and nothing is parsed."""
     paths = [*(SHIPPED / "envs").glob("*.yaml"), *USER_FOLDER.glob("*.yaml")]
-    return sorted({path.stem.replace("ALE_", "ALE/", 1) for path in paths})
+    others = [read(path) for folder in plugins.preset_folders() for path in folder.glob("*.yaml")]
+    return sorted({*map(_env_id, (path.stem for path in paths)), *(str(file.data.get("id")) for file in others)})
+
+
+def _env_id(stem: str) -> str:
+    """`ALE_Pong-v5` is the file of ALE/Pong-v5; other underscores are part of a name."""
+    namespace, _, name = stem.partition("_")
+    return f"{namespace}/{name}" if namespace in NAMESPACES and name else stem

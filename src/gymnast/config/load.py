@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gymnast.config import files
-from gymnast.config.algorithms import CONFIGS
+from gymnast.config.algorithms import CONFIGS, PPOConfig, config_of, names
 from gymnast.config.files import ConfigFile, Path_
 from gymnast.config.model import Model
 from gymnast.config.names import ALIASES, CONVERSIONS, RENAMED_ENVS
@@ -87,7 +87,8 @@ def split_reference(reference: str) -> tuple[str, str | None]:
 
 def infer_algorithm(variant: str) -> str | None:
     """The algorithm a variant's name speaks of: `rgb_ppo` → ppo."""
-    return next((part for part in reversed(variant.split("_")) if part in CONFIGS), None)
+    shipped = next((part for part in reversed(variant.split("_")) if part in CONFIGS), None)
+    return shipped or next((name for name in names() if f"_{variant}".endswith(f"_{name}")), None)
 
 
 def resolve(
@@ -178,7 +179,7 @@ def _algorithm_of(variant: str, where: str) -> str:
     algorithm = infer_algorithm(variant)
     if algorithm is None:
         raise ConfigError(
-            f"{where}: name the algorithm (algo.id, or in the variant's name). Known: {', '.join(CONFIGS)}."
+            f"{where}: name the algorithm (algo.id, or in the variant's name). Known: {', '.join(names())}."
         )
     return algorithm
 
@@ -261,7 +262,8 @@ def _word(raw: str, label: str) -> Any:
         return raw.lower() == "true"
     if raw in ("null", "~", ""):
         return None
-    if not any(c in raw for c in "[]{}:,'\""):
+    run = raw.startswith("@")  # @best:CartPole-v1; no YAML begins so
+    if run or not any(c in raw for c in "[]{}:,'\""):
         return raw
     return files.parse_yaml(raw, f"'{label}'")[0]
 
@@ -319,7 +321,7 @@ def known_keys(algorithm: str) -> list[str]:
         for name, info in model.model_fields.items():
             inner = info.annotation
             if prefix == "" and name == "algo":
-                walk(CONFIGS.get(algorithm, CONFIGS["ppo"]), "algo.")
+                walk(config_of(algorithm) or PPOConfig, "algo.")
             elif isinstance(inner, type) and issubclass(inner, Model):
                 walk(inner, f"{prefix}{name}.")
             else:
@@ -340,7 +342,7 @@ def validate(data: dict[str, Any], origins: dict[str, str]) -> RunConfig:
     except ValidationError as error:
         sentences = [_sentence(problem, data, origins) for problem in error.errors()]
         raise ConfigError("\n".join(_one_per_key(sentences)[:5])) from None
-    _check_sizes(config, origins)
+    check_sizes(config, origins)
     return config
 
 
@@ -394,7 +396,7 @@ def _lower_first(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _check_sizes(config: RunConfig, origins: dict[str, str]) -> None:
+def check_sizes(config: RunConfig, origins: dict[str, str]) -> None:
     """Relations between values that the schema alone cannot see."""
     n_steps, batch = getattr(config.algo, "n_steps", None), getattr(config.algo, "batch_size", None)
     if isinstance(n_steps, int) and isinstance(config.env.n_envs, int) and isinstance(batch, int):

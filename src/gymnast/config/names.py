@@ -7,11 +7,24 @@ from typing import Any
 
 from gymnast.errors import UsageError
 
+# Env, current version, former versions.
+_VERSIONS: list[tuple[str, int, tuple[int, ...]]] = [
+    ("Taxi", 4, (3,)),
+    ("CliffWalking", 1, (0,)),
+    ("Pendulum", 1, (0,)),
+    ("FrozenLake", 1, (0,)),
+    ("Blackjack", 1, (0,)),
+    ("LunarLander", 3, (1, 2)),
+    ("LunarLanderContinuous", 3, (1, 2)),
+    ("BipedalWalker", 3, (1, 2)),
+    ("BipedalWalkerHardcore", 3, (1, 2)),
+    ("CarRacing", 3, (0, 1, 2)),
+    *((env, 5, (2, 3, 4)) for env in ("HalfCheetah", "Hopper", "Walker2d", "Ant", "Humanoid", "Swimmer")),
+    *((env, 5, (2, 4)) for env in ("Reacher", "Pusher", "InvertedPendulum", "InvertedDoublePendulum")),
+    ("HumanoidStandup", 5, (2, 4)),
+]
 RENAMED_ENVS = {
-    "Taxi-v3": "Taxi-v4",
-    "CliffWalking-v0": "CliffWalking-v1",
-    "LunarLander-v2": "LunarLander-v3",
-    "LunarLanderContinuous-v2": "LunarLanderContinuous-v3",
+    **{f"{env}-v{old}": f"{env}-v{current}" for env, current, former in _VERSIONS for old in former},
     "VizDoom-Basic-v0": "VizdoomBasic-v1",
 }
 

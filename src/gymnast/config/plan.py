@@ -9,6 +9,10 @@ from gymnast.config.schema import RunConfig
 # Slots of one evaluation: many for envs that step all slots at once, few where each slot costs its own step.
 NATIVE_EVAL_ENVS = 100
 EVAL_ENVS = 20
+DEFAULT_ENVS = (8, "8: enough to decorrelate samples, cheap to step in one process")
+AUTO = "auto: "
+"""How the origin of a value begins that `auto` stood for; its reason follows."""
+LEAST_RESUME_STEPS, MOST_RESUME_STEPS = 100, 10_000
 
 
 @dataclass(frozen=True)
@@ -22,16 +26,26 @@ class Plan:
     eval_every: int
     eval_start_at: float | None
     checkpoint_every: int
+    resume_every: int
+    """Iterations between resets of envs whose state cannot be saved."""
     reasons: dict[str, str] = field(default_factory=dict)
 
 
-def make_plan(config: RunConfig, *, n_steps: int | None = None, horizon: int | None = None) -> Plan:
-    """Fill in what the config leaves open. `n_steps` is given where it had to be measured first."""
+def make_plan(
+    config: RunConfig,
+    *,
+    n_steps: int | None = None,
+    horizon: int | None = None,
+    recommended: tuple[int, str] | None = None,
+) -> Plan:
+    """Fill in what the config leaves open. `n_steps` is given where it had to be measured first.
+
+    `recommended` is what `n_envs: auto` becomes and why, where it was measured on this machine.
+    """
     reasons: dict[str, str] = {}
     n_envs = config.env.n_envs
     if n_envs == "auto":
-        n_envs = 8
-        reasons["env.n_envs"] = "8: enough to decorrelate samples, cheap to step in one process"
+        n_envs, reasons["env.n_envs"] = recommended or DEFAULT_ENVS
     n_steps = n_steps or _steps(config, horizon, reasons)
     train = config.train
     if train.env_steps is not None:
@@ -54,7 +68,8 @@ def make_plan(config: RunConfig, *, n_steps: int | None = None, horizon: int | N
     if isinstance(batch, float):
         size = max(1, round(batch * n_envs * n_steps))
         reasons["algo.batch_size"] = f"{size:,} = {batch:g} of {n_envs} envs × {n_steps} steps"
-    return Plan(n_envs, n_steps, env_steps, vec_steps, eval_every, start_at, checkpoint_every, reasons)
+    resume_every = _resume_every(config, n_envs, n_steps, horizon, reasons)
+    return Plan(n_envs, n_steps, env_steps, vec_steps, eval_every, start_at, checkpoint_every, resume_every, reasons)
 
 
 def _steps(config: RunConfig, horizon: int | None, reasons: dict[str, str]) -> int:
@@ -68,6 +83,17 @@ def _steps(config: RunConfig, horizon: int | None, reasons: dict[str, str]) -> i
     episodes: int = getattr(config.algo, "episodes_per_env", 1)
     reasons["algo.max_steps"] = f"{length}: the longest episode"
     return int(length) * episodes
+
+
+def _resume_every(config: RunConfig, n_envs: int, n_steps: int, horizon: int | None, reasons: dict[str, str]) -> int:
+    if config.env.resume_every is not None:
+        vec_steps = -(-config.env.resume_every // n_envs)
+    else:
+        # Ten episodes and more between two resets, so that few are lost to the statistics; seldom more than a minute of work.
+        vec_steps = max(LEAST_RESUME_STEPS, min(10 * horizon, MOST_RESUME_STEPS)) if horizon else MOST_RESUME_STEPS
+        if config.env.vectorization == "envpool":
+            reasons["env.resume_every"] = f"{vec_steps * n_envs:,}: {vec_steps:,} steps of {n_envs} envs"
+    return -(-vec_steps // n_steps)
 
 
 def _evaluation_start(config: RunConfig, reasons: dict[str, str]) -> float | None:

@@ -14,9 +14,10 @@ from pydantic import (
     model_validator,
 )
 
-from gymnast.config.algorithms import CONFIGS, OnPolicyConfig
+from gymnast.config.algorithms import CONFIGS, OnPolicyConfig, config_of, names
 from gymnast.config.model import Model
 from gymnast.config.spec import EnvSpec
+from gymnast.config.wrappers import SETTINGS, settings_of
 from gymnast.errors import did_you_mean
 
 
@@ -25,6 +26,12 @@ class WrapperConfig(Model):
 
     id: str
     args: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _arguments(self) -> WrapperConfig:
+        if self.id in SETTINGS:  # others are refused when the envs are made
+            settings_of(self.id, self.args)
+        return self
 
 
 def _wrapper(raw: Any) -> Any:
@@ -49,8 +56,12 @@ class EnvConfig(Model):
     wrappers: list[Annotated[WrapperConfig, BeforeValidator(_wrapper)]] = Field(default_factory=list)
     action_mask: Literal["auto", "off"] = "auto"
     """`auto` uses `info["action_mask"]` where the env gives one."""
-    vectorization: Literal["auto", "native", "inprocess", "workers"] = "auto"
+    vectorization: Literal["auto", "native", "envpool", "inprocess", "workers"] = "auto"
+    """How the copies are stepped; `auto` takes the fastest way that gives the same env."""
     n_workers: PositiveInt | Literal["auto"] = "auto"
+    """Worker processes, or EnvPool's threads; one per core by default."""
+    resume_every: PositiveInt | None = None
+    """Env steps between resets of all slots where env states cannot be saved (EnvPool): the points a resume can start from."""
     start_method: Literal["forkserver", "spawn"] = "forkserver"
     worker_timeout: PositiveFloat = 60.0
     """Seconds after which a silent worker counts as hung."""
@@ -125,6 +136,8 @@ class TrainConfig(Model):
     device: str = "auto"
     threads: PositiveInt | Literal["auto"] = "auto"
     """Torch threads; one beats two for small networks."""
+    deterministic: bool = False
+    """On a GPU, only kernels that give the same bits every time, which may be slower. On the CPU that is always so."""
     stop_when_solved: bool = True
     """Stop when an evaluation reaches spec.solved_at."""
     stop: list[StopRule] = Field(default_factory=list)
@@ -137,6 +150,16 @@ class TrainConfig(Model):
     """Seconds from the first Ctrl-C or SIGTERM to a checkpoint on disk; a longer iteration is left and repeated on resume."""
     trace_hashes: bool = False
     """Log hashes of every batch, gradient and weight update to trace.jsonl, the proof of `gymnast rewind`."""
+    init_from: str | None = Field(None, min_length=1)
+    """Begin with the weights of another run: RUN (its best checkpoint), RUN/last, RUN/step=N, or of an SB3 model.zip."""
+    init_optimizer: bool = False
+    """Take the optimizer's state from there as well; refused unless every parameter fits."""
+
+    @model_validator(mode="after")
+    def _optimizer_of_something(self) -> TrainConfig:
+        if self.init_optimizer and self.init_from is None:
+            raise ValueError("init_optimizer needs init_from, which names the run whose optimizer's state is meant")
+        return self
 
     @model_validator(mode="after")
     def _one_budget(self) -> TrainConfig:
@@ -184,11 +207,11 @@ def _algorithm(raw: Any) -> Any:
         return raw
     if not isinstance(raw, dict) or not isinstance(raw.get("id"), str):
         raise ValueError(f"algo needs an id: one of {', '.join(CONFIGS)}")
-    if raw["id"] not in CONFIGS:
-        raise ValueError(
-            f"unknown algorithm '{raw['id']}'.{did_you_mean(raw['id'], CONFIGS)} Known: {', '.join(CONFIGS)}."
-        )
-    return CONFIGS[raw["id"]].model_validate(raw)
+    config = config_of(raw["id"])
+    if config is None:
+        known = names()
+        raise ValueError(f"unknown algorithm '{raw['id']}'.{did_you_mean(raw['id'], known)} Known: {', '.join(known)}.")
+    return config.model_validate(raw)
 
 
 class RunConfig(Model):

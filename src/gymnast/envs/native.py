@@ -38,7 +38,7 @@ class NativeVector(VectorEnv):
         self._resets_itself = AutoresetMode(mode) is AutoresetMode.SAME_STEP
         self._encode = _batch_encoder(envs.single_observation_space)
         self._encode_one = encoder(envs.single_observation_space)
-        self._to_env_actions = _action_converter(self.action_space)
+        self._to_env_actions = action_converter(self.action_space)
         self._returns = np.zeros(self.n_envs)
         self._lengths = np.zeros(self.n_envs, np.int64)
         self.has_action_mask = self._gives_mask()
@@ -164,7 +164,7 @@ def _batch_encoder(space: spaces.Space[Any]) -> Callable[[Any], Observation]:
     return lambda obs: obs
 
 
-def _action_converter(space: spaces.Space[Any]) -> Callable[[np.ndarray], Any]:
+def action_converter(space: spaces.Space[Any]) -> Callable[[np.ndarray], Any]:
     """Batched actions as the env wants them, in memory of their own and of the space's type."""
     if is_composite(space):
         return lambda a: executed(a, space)

@@ -75,6 +75,10 @@ class VectorEnv(ABC):
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue exactly where `save_state` was called."""
 
+    def executed(self, index: int = 0) -> list[Any] | None:
+        """The actions a slot's env was given in the last step, one per frame; None where no wrapper changes actions."""
+        return None
+
     def render(self, index: int = 0) -> np.ndarray | None:
         """RGB frame of one slot, or None when it cannot render."""
         return None

@@ -33,7 +33,7 @@ from gymnast.errors import EnvError
 
 log = logging.getLogger(__name__)
 
-PRELOADED = ["gymnast.envs.worker_main", "gymnast.envs.registry"]  # without torch
+PRELOADED = ["gymnast.envs.worker_main", "gymnast.envs.make"]  # without torch
 ALIVE_CHECK_SECONDS = 0.1
 CLOSE_SECONDS = 0.5
 LOAD_PATIENCE = 10  # load_state may repeat whole episodes: it may take this many times the usual timeout
@@ -290,12 +290,20 @@ class WorkerPool(VectorEnv):
         self._seeds, self._original_seeds = list(state["seeds"]), list(state["seeds"])
         self._returns[:], self._lengths[:] = state["returns"], state["lengths"]
 
+    def executed(self, index: int = 0) -> list[Any] | None:
+        """As the wrappers of the slot's env remember it."""
+        given: list[Any] | None = self._ask("executed", index)
+        return given
+
     def render(self, index: int = 0) -> np.ndarray | None:
         """Frame of one slot; envs made without a render mode give None."""
-        worker = next(worker for worker in self._workers if index < worker.envs.stop)
-        frame: np.ndarray | None
-        (frame,) = self._command("render", {worker.index: (index - worker.envs.start,)})
+        frame: np.ndarray | None = self._ask("render", index)
         return frame
+
+    def _ask(self, command: str, index: int) -> Any:
+        """The answer of one slot."""
+        worker = next(worker for worker in self._workers if index < worker.envs.stop)
+        return self._command(command, {worker.index: (index - worker.envs.start,)})[0]
 
     def _command(self, command: str, arguments: dict[int, Any], patience: float = 1) -> list[Any]:
         """Give some workers a command and collect the results; a worker lost meanwhile is replaced and asked again."""

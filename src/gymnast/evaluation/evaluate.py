@@ -33,6 +33,8 @@ class Evaluation:
     deterministic: bool
     exact: float | None = None
     """Expected return computed from the transition table, where the env has one."""
+    regrets: list[float] = field(default_factory=list)
+    """Of each episode, where the env tells it: expected reward given away against its best actions."""
     differences: dict[str, Any] = field(default_factory=dict)
     """What the evaluation envs have other than the training envs."""
 
@@ -50,7 +52,8 @@ class Evaluation:
         """`500.0 ± 0.0 over 100 episodes, deterministic`."""
         how = "deterministic" if self.deterministic else "sampled"
         exact = "" if self.exact is None else f" (exact expectation {self.exact:.4g})"
-        return f"{_number(self.mean)} ± {_number(self.std)} over {len(self.returns)} episodes, {how}{exact}"
+        regret = f", regret {_number(math.fsum(self.regrets) / len(self.regrets))}" if self.regrets else ""
+        return f"{_number(self.mean)} ± {_number(self.std)} over {len(self.returns)} episodes, {how}{exact}{regret}"
 
     def metrics(self) -> dict[str, float | None]:
         """By catalogue name."""
@@ -63,6 +66,7 @@ class Evaluation:
             "eval/length_mean": steps / len(self.lengths),
             "eval/reward_per_step": math.fsum(self.returns) / max(steps, 1),
             "eval/success_rate": sum(self.successes) / len(self.successes) if self.successes else None,
+            "eval/regret": math.fsum(self.regrets) / len(self.regrets) if self.regrets else None,
             "eval/episodes": float(len(self.returns)),
             "eval/exact_return": self.exact,
         }
@@ -77,6 +81,7 @@ class Evaluation:
             "episodes": len(self.returns),
             "length_mean": sum(self.lengths) / len(self.lengths),
             "success_rate": self.metrics()["eval/success_rate"],
+            "regret": self.metrics()["eval/regret"],
             "deterministic": self.deterministic,
             "exact": self.exact,
             "differences": self.differences,
@@ -148,6 +153,9 @@ def _record(result: Evaluation, episode: EndedEpisode) -> None:
     success = success_of(episode)
     if success is not None:
         result.successes.append(success)
+    regret = regret_of(episode)
+    if regret is not None:
+        result.regrets.append(regret)
 
 
 def success_of(episode: EndedEpisode) -> bool | None:
@@ -156,6 +164,12 @@ def success_of(episode: EndedEpisode) -> bool | None:
         if key in episode.infos:
             return bool(episode.infos[key])
     return None
+
+
+def regret_of(episode: EndedEpisode) -> float | None:
+    """The regret of the episode, where the env tells it (bandits do)."""
+    regret = episode.infos.get("regret")
+    return float(regret) if isinstance(regret, (int, float, np.floating)) else None
 
 
 def exact(policy: ActorCritic, model: TabularModel, *, deterministic: bool = True, masked: bool = False) -> float:

@@ -14,9 +14,12 @@ import torch
 from gymnast.config.schedule import Clock, value_at
 from gymnast.config.schema import RunConfig
 from gymnast.envs.actions import executed, plain
-from gymnast.envs.registry import make_envs
+from gymnast.envs.families import rendering_advice
+from gymnast.envs.make import make_envs
+from gymnast.envs.registry import env_spec
 from gymnast.envs.spaces import row, stack
 from gymnast.envs.vector import VectorEnv
+from gymnast.envs.wrappers import skips_frames
 from gymnast.errors import EnvError, UsageError
 from gymnast.evaluation.evaluate import MAX_EPISODE_STEPS, tensors
 from gymnast.policies.actor_critic import ActorCritic
@@ -36,7 +39,9 @@ class EpisodeTrace:
     observations: list[Any] = field(default_factory=list)
     actions: list[Any] = field(default_factory=list)
     executed: list[Any] = field(default_factory=list)
-    """What the env was given: clipped where the chosen action was out of bounds."""
+    """What the env was given: the chosen action clipped to the bounds, or what a wrapper made of it."""
+    repeats: list[int] | None = None
+    """Under frame skip, the frames of each step; `executed` then holds a list with the action of each of them."""
     probabilities: list[np.ndarray] | None = None
     """Of each discrete action."""
     values: list[float] = field(default_factory=list)
@@ -100,8 +105,9 @@ def _frame(envs: VectorEnv, config: RunConfig) -> np.ndarray | None:
     try:
         return envs.render(0)
     except Exception as error:  # whatever the env's graphics library raises
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        raise EnvError(f"{config.env.id} cannot render: it raised {what}.") from error
+        what = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")
+        advice = rendering_advice(env_spec(config.env.id, config.env.module))
+        raise EnvError(f"{config.env.id} cannot render: it raised {what}.{advice}") from error
 
 
 def _record(
@@ -113,6 +119,7 @@ def _record(
     step = envs.new_row()
     mask = None if step.mask is None else torch.from_numpy(step.mask)
     probabilities: list[np.ndarray] = []
+    given: list[list[Any]] = []
     with torch.inference_mode():
         envs.reset([seed], step)
         for _ in range(MAX_EPISODE_STEPS):
@@ -127,8 +134,8 @@ def _record(
                 probabilities.append(torch.softmax(params[0], -1).numpy())
             chosen = action.numpy()
             trace.actions.append(chosen[0].tolist())
-            trace.executed.append(plain(executed(chosen[0], envs.action_space)))
             ended = envs.step(chosen, step)
+            given.append(envs.executed(0) or [executed(chosen[0], envs.action_space)])
             trace.rewards.append(float(step.reward[0]))
             if ended:
                 break
@@ -141,12 +148,25 @@ def _record(
     trace.terminated = last.terminated
     trace.infos = {**last.infos, "episode_return": last.ret}
     trace.probabilities = probabilities or None
+    _executed(trace, given, config)
     _targets(trace, config, policy.has_critic)
     return trace
 
 
 def _copy(obs: Any) -> Any:
     return {key: np.array(value) for key, value in obs.items()} if isinstance(obs, dict) else np.array(obs)
+
+
+def _executed(trace: EpisodeTrace, given: list[list[Any]], config: RunConfig) -> None:
+    """What the env was given in each step, frame by frame where frames are skipped."""
+    if not skips_frames(config.env.wrappers):
+        trace.executed = [plain(actions[0]) for actions in given]
+        return
+    trace.executed = [[plain(action) for action in actions] for actions in given]
+    trace.repeats = [len(actions) for actions in given]
+    trace.fps = max(
+        1, round(trace.fps * len(given) / sum(trace.repeats))
+    )  # a picture per step, played as fast as the game
 
 
 def _targets(trace: EpisodeTrace, config: RunConfig, has_critic: bool) -> None:

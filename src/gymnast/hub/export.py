@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from gymnast.config.schema import RunConfig
 from gymnast.envs.actions import is_composite, parts
-from gymnast.envs.registry import make_envs
+from gymnast.envs.make import make_envs
 from gymnast.envs.spaces import allocate, n_masked_actions
 from gymnast.errors import GymnastError, MissingPackageError, UsageError
 from gymnast.evaluation.evaluate import tensors

@@ -20,7 +20,7 @@ from torch import Tensor
 from gymnast.config.algorithms import CONFIGS, OnPolicyConfig
 from gymnast.config.load import Resolved, resolve, split_reference
 from gymnast.config.schema import PolicyConfig, RunConfig
-from gymnast.envs.registry import generic_defaults
+from gymnast.envs.defaults import generic_defaults
 from gymnast.errors import CheckpointError
 from gymnast.hub import pickles
 from gymnast.hub.archives import Archive

@@ -116,16 +116,18 @@ class EpisodeWindow:
         self._returns: deque[float] = deque(maxlen=size)
         self._lengths: deque[int] = deque(maxlen=size)
         self._successes: deque[bool | None] = deque(maxlen=size)
+        self._regrets: deque[float | None] = deque(maxlen=size)
 
-    def add(self, episode_return: float, length: int, success: bool | None = None) -> None:
-        """Take one finished episode in; `success` is None where the env does not say."""
+    def add(self, episode_return: float, length: int, success: bool | None = None, regret: float | None = None) -> None:
+        """Take one finished episode in; `success` and `regret` are None where the env does not say."""
         self.episodes += 1
         self._returns.append(float(episode_return))
         self._lengths.append(int(length))
         self._successes.append(None if success is None else bool(success))
+        self._regrets.append(None if regret is None else float(regret))
 
     def statistics(self) -> dict[str, float | None]:
-        """Catalogue names and values; None before the first episode, or for success when no env reports it."""
+        """Catalogue names and values; None before the first episode, or where no env reports success or regret."""
         mean, std = _mean_std(self._returns)
         length_mean, length_std = _mean_std(self._lengths)
         known = [success for success in self._successes if success is not None]
@@ -138,6 +140,7 @@ class EpisodeWindow:
             "rollout/length_std": length_std,
             "rollout/episodes": self.episodes,
             "rollout/success_rate": sum(known) / len(known) if known else None,
+            "rollout/regret": _mean_std(deque(regret for regret in self._regrets if regret is not None))[0],
         }
 
     def state(self) -> dict[str, Any]:
@@ -147,6 +150,7 @@ class EpisodeWindow:
             "returns": list(self._returns),
             "lengths": list(self._lengths),
             "successes": list(self._successes),
+            "regrets": list(self._regrets),
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -155,6 +159,7 @@ class EpisodeWindow:
         self._returns = deque(state["returns"], maxlen=self.size)
         self._lengths = deque(state["lengths"], maxlen=self.size)
         self._successes = deque(state["successes"], maxlen=self.size)
+        self._regrets = deque(state.get("regrets", ()), maxlen=self.size)  # checkpoints of 0.1.0 have none
 
 
 def _mean_std(values: deque[float] | deque[int]) -> tuple[float | None, float | None]:

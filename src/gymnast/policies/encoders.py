@@ -35,7 +35,9 @@ class Encoder(nn.Module):
     def _skipped(self) -> Tensor | None:
         parts = self.space.spaces.values() if isinstance(self.space, spaces.Dict) else [self.space]
         skip = [
-            not isinstance(part, spaces.Box) or part.dtype == np.uint8 for part in parts for _ in range(flat_size(part))
+            not isinstance(part, spaces.Box) or part.dtype in (np.uint8, np.bool_)
+            for part in parts
+            for _ in range(flat_size(part))
         ]
         return torch.tensor(skip) if any(skip) else None
 

@@ -14,6 +14,7 @@ import json
 import math
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from gymnast.errors import CheckpointError
 from gymnast.runs import durable
 from gymnast.runs.files import now
+from gymnast.runs.process import cpu_name, installed_version
 from gymnast.runs.tree import decode, encode, encode_array
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ def pack(step: int, policy: dict[str, Tensor], state: Any, metrics: dict[str, An
         format=FORMAT,
         step=step,
         created=now(),
-        versions=_versions(),
+        versions=versions(),
         counters=encode(counters, None, "counters"),
         metrics=encode(metrics, None, "metrics"),
         files=files,
@@ -182,10 +184,10 @@ def prune(run_folder: Path, keep: int) -> list[str]:
     return removed
 
 
-def tidy(run_folder: Path, start: str) -> None:
+def tidy(run_folder: Path, start: str, best_step: int | None = None) -> None:
     """Before going on from checkpoint `start`: remove what killed saves left, and write pointers that could not be written.
 
-    Every save does so too, but a run may need none any more.
+    Every save does so too, but a run may need none any more. `best_step` is the best that `start` knows of.
     """
     checkpoints = Path(run_folder) / "checkpoints"
     with contextlib.suppress(OSError):
@@ -193,6 +195,13 @@ def tidy(run_folder: Path, start: str) -> None:
         for name in POINTERS:
             if read_pointer(run_folder, name) is None:
                 durable.point(checkpoints, name, start, True)
+        known = f"step={best_step}"
+        if (checkpoints / known).is_dir() and _step(read_pointer(run_folder, "best")) < _step(known):
+            durable.point(checkpoints, "best", known, True)
+
+
+def _step(name: str | None) -> int:
+    return -1 if name is None else int(name.removeprefix("step="))
 
 
 # --- find ---------------------------------------------------------------------------------------------------
@@ -279,12 +288,16 @@ def load(folder: Path, *, with_state: bool = True) -> Checkpoint:
     return Checkpoint(folder, policy, state, manifest)
 
 
-def load_latest(run_folder: Path, *, with_state: bool = True) -> tuple[Checkpoint, list[str]]:
-    """The newest checkpoint that is whole, and a sentence about each newer one that had to be skipped."""
+def load_latest(
+    run_folder: Path, *, with_state: bool = True, accept: Callable[[Checkpoint], bool] | None = None
+) -> tuple[Checkpoint, list[str]]:
+    """The newest checkpoint that is whole and `accept`ed, and a sentence about each damaged one that had to be skipped."""
     skipped: list[str] = []
     for name in _newest_first(run_folder):
         try:
-            return load(Path(run_folder) / "checkpoints" / name, with_state=with_state), skipped
+            found = load(Path(run_folder) / "checkpoints" / name, with_state=with_state)
+            if accept is None or accept(found):
+                return found, skipped
         except CheckpointError as error:
             skipped.append(f"{name} was skipped: {error}")
     if skipped:
@@ -370,15 +383,12 @@ def _sealed(**content: Any) -> bytes:
 
 
 @functools.cache
-def _versions() -> dict[str, str]:
-    import importlib.metadata
+def versions() -> dict[str, str]:
+    """What wrote a checkpoint: packages, and the kind of CPU, on which the last bits depend too."""
     import platform
 
-    import numpy as np
     import torch
 
-    try:
-        own = importlib.metadata.version("gymnast")
-    except importlib.metadata.PackageNotFoundError:
-        own = "source"
-    return {"gymnast": own, "torch": torch.__version__, "numpy": np.__version__, "python": platform.python_version()}
+    found = {name: installed_version(name) for name in ("gymnast", "numpy", "gymnasium")}
+    cpu = f"{cpu_name()} ({torch.backends.cpu.get_cpu_capability()})"
+    return {**found, "torch": torch.__version__, "python": platform.python_version(), "cpu": cpu}

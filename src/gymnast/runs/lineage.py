@@ -32,7 +32,7 @@ class Lineage:
 
     attempts: tuple[Attempt, ...] = ()
     parent: dict[str, Any] | None = None
-    """`init_from`: source, checkpoint, what was loaded and skipped, and the source's score."""
+    """`train.init_from`: source, ancestors, what was loaded and skipped, the source's score and that before training."""
 
 
 def read(folder: Path) -> Lineage:
@@ -60,6 +60,15 @@ def add_attempt(folder: Path, attempt: Attempt) -> None:
 def set_parent(folder: Path, parent: dict[str, Any]) -> None:
     """Record where the first weights came from."""
     _write(folder, Lineage(read(folder).attempts, parent))
+
+
+def ancestors_of(found: Lineage) -> list[str]:
+    """Where a run's first weights came from, and theirs, and so on: the nearest first."""
+    parent = found.parent
+    if not isinstance(parent, dict) or "source" not in parent:
+        return []
+    further = parent.get("ancestors")
+    return [str(parent["source"]), *map(str, further if isinstance(further, list) else [])]
 
 
 def _write(folder: Path, lineage: Lineage) -> None:

@@ -1,4 +1,4 @@
-"""Which process is it: pids are given out again, so a process is known by its pid and when it began."""
+"""Which process is it, and on what: pids are given out again, so a process is known by its pid and when it began."""
 
 from __future__ import annotations
 
@@ -48,3 +48,22 @@ def this_process() -> dict[str, Any]:
     """What a status or a lock says about its owner."""
     pid = os.getpid()
     return {"pid": pid, "process_start": process_start(pid), "host": platform.node(), "machine": machine()}
+
+
+def cpu_name() -> str:
+    """The model of the CPU in words."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def installed_version(package: str) -> str:
+    """Of an installed package; `source` where it is not installed but imported from a checkout."""
+    import importlib.metadata
+
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "source"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from gymnast.errors import UsageError, did_you_mean
 from gymnast.runs.checkpoint import POINTERS, read_pointer, steps
@@ -43,6 +43,17 @@ def resolve_checkpoint(
     if found := steps(run.folder):  # the pointer files are gone
         return run, f"step={found[-1]}"
     raise UsageError(f"Run {run.id} has no checkpoint yet. {_advice(run)}")
+
+
+def unfinished_run(root: Path, config: dict[str, Any]) -> Run | None:
+    """The newest run that began with exactly this config and has not finished; one that still trains counts."""
+    train = config.get("train", {})
+    for row in list_runs(root, config=config.get("name") or None, seed=train.get("seed")):
+        run = Run(root / row.id)
+        open_ = row.status == "running" or (row.status != "finished" and steps(run.folder))
+        if open_ and run.config_of(1) == config:
+            return run
+    return None
 
 
 def _split(ref: str, paths: bool) -> tuple[str, str | None]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gymnast.config.schema import RunConfig
-from gymnast.envs.registry import under_debugger
+from gymnast.envs.choose import under_debugger
 from gymnast.evaluation.evaluate import Evaluation
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.runs import checkpoint
@@ -30,6 +30,7 @@ LONG_SECONDS = 2.0
 MAX_FAILURES = 3
 """After so many failures of the worker evaluations stay in this process."""
 WAIT_SECONDS = 0.1
+UNKNOWN_HORIZON = 1000
 
 
 @dataclass
@@ -58,8 +59,8 @@ class Evaluations:
     """Who judges, and what is still open. Results come in the order of their turns."""
 
     def __init__(self, config: RunConfig, reporter: Reporter) -> None:
-        self.seconds = 0.0
-        """How long the last evaluation in this process took."""
+        self.seconds: float | None = None
+        """How long the last evaluation in this process took; None before the first."""
         self.jobs: list[Job] = []
         self._config, self._reporter = config, reporter
         self._here = Evaluator(config)
@@ -86,6 +87,12 @@ class Evaluations:
                 "(eval.mode=inprocess keeps them here)."
             )
         return evaluation
+
+    def expected_seconds(self, per_step: float) -> float:
+        """What the next evaluation in this process takes: as long as the last one; before the first the worst case."""
+        if self.seconds is not None:
+            return self.seconds
+        return per_step * self._config.eval.episodes * (self._config.spec.horizon or UNKNOWN_HORIZON)
 
     def submit(self, turn: int, env_steps: int, pack: Callable[[], checkpoint.Packed]) -> None:
         """Have the weights of this boundary judged beside training; `pack` makes its checkpoint, open jobs included."""

@@ -10,8 +10,10 @@ import torch
 from gymnast import seeding
 from gymnast.config.plan import eval_envs
 from gymnast.config.schema import EnvConfig, RunConfig
-from gymnast.envs.registry import choose_vectorization, make_envs, make_one
+from gymnast.envs.choose import choose_vectorization, why_not_envpool
+from gymnast.envs.make import SINGLE_ENVS, make_envs, make_one
 from gymnast.envs.vector import VectorEnv
+from gymnast.envs.wrappers import needs_single_envs
 from gymnast.errors import ConfigError
 from gymnast.evaluation.evaluate import Evaluation, evaluate
 from gymnast.evaluation.exact import TabularModel, tabular_model
@@ -29,6 +31,11 @@ def eval_env_config(config: RunConfig) -> tuple[EnvConfig, dict[str, Any]]:
         raise ConfigError(f"'eval.env.{sorted(unknown)[0]}' is not a key of the env section.")
     evaluation = EnvConfig.model_validate({**training, **config.eval.env})
     changed = {key: value for key, value in evaluation.model_dump().items() if value != training[key]}
+    as_training = "vectorization" not in config.eval.env and evaluation.vectorization not in ("auto", *SINGLE_ENVS)
+    other = evaluation.vectorization == "envpool" and {"id", "kwargs"} & changed.keys()
+    # Training's own wrappers and arguments allow it, these may not.
+    if as_training and (needs_single_envs(evaluation.wrappers) or (other and why_not_envpool(evaluation) is not None)):
+        evaluation = evaluation.model_copy(update={"vectorization": "inprocess"})
     return evaluation, changed
 
 
@@ -115,7 +122,7 @@ def weights_digest(tensors: Mapping[str, torch.Tensor]) -> str:
 
 def make_evaluation(config: RunConfig, env_config: EnvConfig) -> tuple[VectorEnv, TabularModel | None]:
     """Envs and transition table for evaluations of this run."""
-    native = choose_vectorization(env_config)[0] == "native"
+    native = choose_vectorization(env_config)[0] in ("native", "envpool")
     return make_envs(env_config, eval_envs(config, native=native)), tabular_model_of(env_config)
 
 

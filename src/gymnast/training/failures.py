@@ -48,7 +48,7 @@ def with_dump(error: NonFiniteError, session: Session, run_folder: Path) -> NonF
         _write(path, tensors, session, str(error))
     except OSError as refused:
         return NonFiniteError(f"{error} The batch could not be written: {refused.strerror or refused}.", error.batch)
-    return NonFiniteError(f"{error} The batch is in '{path}'.", error.batch)
+    return NonFiniteError(f"{error} The batch is in '{path}'.", error.batch, path)
 
 
 def _rollout_tensors(rollout: Rollout) -> dict[str, Tensor]:

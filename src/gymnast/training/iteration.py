@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gymnast.algorithms.base import Coefficients
-from gymnast.evaluation.evaluate import success_of
+from gymnast.evaluation.evaluate import regret_of, success_of
 from gymnast.rollout.buffer import Batch
 from gymnast.rollout.collect import Ended, collect
 from gymnast.timing import StageTimer
@@ -27,11 +27,12 @@ class Iteration:
 
 def start(session: Session) -> None:
     """Make the first row of the rollout ready: fresh episodes in a new run, the last observations in a resumed one."""
-    if session.counters.iteration == 0:
+    if not session.restored:
         warm_up_normaliser(session)
+    if session.afresh:
         session.start_episodes()
     else:
-        prepare_next(session)
+        session.rollout.carry_over()
 
 
 def iterate(
@@ -66,7 +67,7 @@ def iterate(
     timer.add("learn", time.perf_counter() - begin)
     for _, episode in ended:
         if episode.final_obs is not None:
-            session.window.add(episode.ret, episode.length, success_of(episode))
+            session.window.add(episode.ret, episode.length, success_of(episode), regret_of(episode))
     counters.iteration += 1
     counters.vec_steps += session.rollout.length
     counters.env_steps += session.rollout.length * session.plan.n_envs
@@ -77,8 +78,8 @@ def iterate(
 
 
 def prepare_next(session: Session) -> None:
-    """Carry the last observations over, or start fresh episodes where whole ones are collected."""
-    if session.algorithm.episodes_per_env is None:
-        session.rollout.carry_over()
-    else:
+    """Carry the last observations over, or start fresh episodes: whole ones, or after a reset of envs that cannot be saved."""
+    if session.algorithm.episodes_per_env is not None or session.resets_here:
         session.start_episodes()
+    else:
+        session.rollout.carry_over()

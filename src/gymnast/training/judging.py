@@ -85,7 +85,7 @@ class Judge:
             score = score_of(metrics)
             best = self.progress.improved_by(score, evaluated=True)
             if best:
-                self.progress.best, self.progress.best_is_evaluated = score, True
+                self.progress.note_best(score, job.env_steps, evaluated=True)
             self.late |= metrics
             self.keep(job, metrics, best)
             reason = self.rules.reason(metrics)

@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from gymnast.config.load import Resolved
+from gymnast.envs.choose import with_vectorization
 from gymnast.errors import CheckpointError, GymnastError, NonFiniteError, UsageError
 from gymnast.evaluation.evaluate import Evaluation
 from gymnast.metrics.catalogue import Catalogue, load_catalogue
 from gymnast.metrics.sinks.jsonl import JsonlSink
 from gymnast.runs import checkpoint, index
+from gymnast.runs.bench import settled
 from gymnast.runs.housekeeping import discard
 from gymnast.runs.store import Run
 from gymnast.timing import StageTimer
 from gymnast.training.evaluations import Evaluations, Job
+from gymnast.training.exactness import caveats
 from gymnast.training.failures import memory_explained, with_dump
 from gymnast.training.iteration import iterate, prepare_next, start
 from gymnast.training.judging import Judge
@@ -31,10 +34,11 @@ from gymnast.training.progress import Progress, score_of
 from gymnast.training.report import Reporter
 from gymnast.training.rows import Row, RowMaker
 from gymnast.training.saver import CheckpointSaver
-from gymnast.training.session import Session, build, policy_tensors
+from gymnast.training.session import Session, build, policy_tensors, repeats
 from gymnast.training.signals import StopRequest
 from gymnast.training.stopping import StopRules, make_cadence, make_rules
 from gymnast.training.tracing import HashObserver, TraceFile
+from gymnast.training.transfer import Source, Transfer, find_source, judge_beginning, take_over
 
 HEARTBEAT_SECONDS = 2.0
 
@@ -71,18 +75,32 @@ def train(
     reporter: Reporter | None = None,
     confirm: Callable[[], bool] | None = None,
     resume: Resume | None = None,
+    source: Source | None = None,
 ) -> TrainResult | None:
-    """Train one run to its end; None when `confirm` says no. Nothing is written before training really starts."""
+    """Train one run to its end; None when `confirm` says no. Nothing is written before training really starts.
+
+    `source` is what `train.init_from` names where that is no run; a resumed run has its weights already.
+    """
     started = time.perf_counter()
     reporter = reporter or Reporter(quiet=True)
     catalogue = load_catalogue()
+    source = None if resume else source or find_source(resolved.config, root)
+    if source is not None:
+        resolved = source.pin(resolved)
+    if resume is None:
+        resolved = settled(resolved, root)
+    saved = None if resume is None else resume.run.config()["env"].get("vectorization", "auto")
+    resolved = with_vectorization(resolved, saved=saved)
     config = resolved.config
     rules = make_rules(config, catalogue)
     with memory_explained(config):
         session = build(config)
     evaluations = Evaluations(config, reporter)
     try:
+        transfer = None if source is None else take_over(session, source)
         reporter.summary(session, resolved, resume.run.id if resume else None)
+        if transfer is not None:
+            reporter.transferred(transfer)
         if confirm is not None and not confirm():
             return None
         progress = Progress(make_cadence(config, session.plan), next_save=session.plan.checkpoint_every)
@@ -94,8 +112,10 @@ def train(
                 _restore(
                     session, progress, evaluations, resume
                 )  # before the status changes: what does not fit leaves the run as it was
+                for sentence in caveats(config, resume.checkpoint.manifest.versions, session.device.type):
+                    reporter.warn(sentence)
                 start_name = resume.checkpoint.folder.name
-                checkpoint.tidy(run.folder, start_name)
+                checkpoint.tidy(run.folder, start_name, progress.best_step)
                 status = run.begin(config.model_dump(mode="json"), start=start_name, optimizer=resume.optimizer)
                 attempt = status.attempt
             reporter.open_log(run.log_path, config.log.max_log_bytes)
@@ -105,6 +125,7 @@ def train(
                 loop = _Loop(
                     session, evaluations, progress, rules, run, sink, reporter, catalogue, stop, started, fresh
                 )
+                loop.transfer = transfer
                 if resume:
                     loop.rows.last = dict(resume.checkpoint.manifest.metrics)
                 return loop.run_all()
@@ -156,6 +177,8 @@ class _Loop:
     """The last boundary, kept while an iteration is too long to wait for."""
     boundary_steps: tuple[int, int] = (0, 0)
     iteration_seconds: float = 0.0
+    transfer: Transfer | None = None
+    """What the run begins with, where it is not from nothing."""
 
     def __post_init__(self) -> None:
         keep = self.session.config.train.keep_checkpoints
@@ -180,20 +203,22 @@ class _Loop:
         """Iterate until something ends the run, then leave it evaluated, saved and reported."""
         session, run = self.session, self.run
         self.timer.started = self.started
-        first = session.counters.iteration
         try:
             with memory_explained(session.config):
                 start(session)
+                if self.transfer is not None:
+                    self._judge_beginning(self.transfer)
                 with self.reporter.display(self.catalogue, session.config, run.id):
                     reason = self._iterate()
                 return self._finish(reason)
         except BaseException as error:
             saved = self.boundary is not None or self.progress.saved_at >= 0
-            if isinstance(error, KeyboardInterrupt) and self.stop.keeps_boundary and saved:
+            new = session.counters.iteration == 0 and self.progress.saved_at < 0
+            if isinstance(error, KeyboardInterrupt) and self.stop.keeps_boundary and saved and not new:
                 return self._leave_at_boundary()
             self.saver.close()
-            dumped = isinstance(error, NonFiniteError) and error.batch is not None
-            if session.counters.iteration == first == 0 and not dumped:
+            dumped = isinstance(error, NonFiniteError) and error.dump is not None
+            if new and not dumped:
                 discard(run, with_root=self.fresh_root)  # nothing was learnt: leave nothing half-written behind
             else:
                 self._fail(error)
@@ -201,6 +226,11 @@ class _Loop:
         finally:
             if self.trace is not None:
                 self.trace.close()
+
+    def _judge_beginning(self, transfer: Transfer) -> None:
+        self.stop.keeps_boundary = True  # nothing was learnt yet: a signal need not wait
+        with self.timer.stage("eval"):
+            judge_beginning(transfer, self.session, self.evaluations, self.reporter, self.run)
 
     def _iterate(self) -> str:
         session = self.session
@@ -226,6 +256,8 @@ class _Loop:
             if reason is not None and not unjudged:
                 return reason
             if self.stop.pending and (unjudged or not spent):  # else there is nothing left to interrupt
+                if not session.resumable and self.progress.saved_at != session.counters.env_steps:
+                    raise KeyboardInterrupt  # what came after the last reset of the envs is repeated on resume
                 return self._interrupt()
         return self._settle()
 
@@ -240,8 +272,6 @@ class _Loop:
             try:
                 done = iterate(session, self.timer, observer=self.observer, on_step=tick, on_collected=check)
             except NonFiniteError as error:
-                if session.counters.iteration == 0 and error.batch is None:
-                    raise  # the env's first steps are at fault, and the run goes
                 raise with_dump(error, session, self.run.folder) from error
         if self.observer is not None and self.trace is not None:
             self.trace.write(session.counters.iteration, session.counters.env_steps, self.observer.hashes)
@@ -252,14 +282,15 @@ class _Loop:
     def _keep_boundary(self) -> None:
         """Hold this boundary in memory when the coming iteration may be too long to wait for on a signal."""
         session, limit = self.session, self.session.config.train.grace_period / 4
-        due = (
-            session.counters.env_steps + session.rollout.n_steps * session.plan.n_envs >= self.progress.cadence.next_at
-        )
-        # Waiting for an evaluation beside training ends at once on a signal.
-        evaluation = self.evaluations.seconds if due and not self.evaluations.beside else 0.0
-        expected = self.iteration_seconds + evaluation
-        long = expected > limit and session.counters.iteration > 0
         saved = self.progress.saved_at == session.counters.env_steps
+        if not session.resumable and not saved:
+            return  # the last one that can be resumed from stays
+        per_iteration = session.rollout.n_steps * session.plan.n_envs
+        due = session.counters.env_steps + per_iteration >= self.progress.cadence.next_at
+        expected = self.iteration_seconds
+        if due and not self.evaluations.beside:  # waiting for one beside training ends at once on a signal
+            expected += self.evaluations.expected_seconds(self.iteration_seconds / per_iteration)
+        long = session.reset_every is not None or (expected > limit and session.counters.iteration > 0)
         self.boundary = self._pack(self.rows.last) if long and not saved else None
         self.boundary_steps = session.counters.env_steps, session.counters.vec_steps
         # Where nothing would be lost, because the boundary is on disk or nothing was learnt yet, a signal need not wait.
@@ -290,8 +321,9 @@ class _Loop:
     def _warn_if_identical(self) -> None:
         """Copies of an env that all do the same add nothing (RUN-11)."""
         rollout = self.session.rollout
-        arrays = rollout.obs_arrays if isinstance(rollout.obs_arrays, dict) else {"": rollout.obs_arrays}
-        if rollout.n_envs > 1 and all((a[: rollout.length] == a[: rollout.length, :1]).all() for a in arrays.values()):
+        arrays = [*(rollout.obs_arrays.values() if isinstance(rollout.obs_arrays, dict) else [rollout.obs_arrays])]
+        arrays.append(rollout.reward)  # a bandit always shows the same, and pays by chance
+        if rollout.n_envs > 1 and all((a[: rollout.length] == a[: rollout.length, :1]).all() for a in arrays):
             self.reporter.warn(
                 f"All {rollout.n_envs} envs gave identical rollouts: the env is deterministic and so is the policy. "
                 "More copies add nothing; set env.n_envs=1 or make the env depend on its seed."
@@ -320,22 +352,24 @@ class _Loop:
         """Checkpoint when due, when it is the best so far, or when asked."""
         progress, env_steps = self.progress, self.session.counters.env_steps
         evaluated = row.get("eval/return_mean") is not None
-        due = env_steps >= progress.next_save
+        resumable = self.session.resumable
+        due = env_steps >= progress.next_save and resumable
         if due:
             progress.next_save = env_steps + self.session.plan.checkpoint_every
         score = score_of(row) if evaluated else row.get("rollout/return_mean")
         best = progress.improved_by(score, evaluated=evaluated) and (evaluated or due or save)
-        if not (due or best or save or self.stop.pending):
+        if not (due or best or save or (self.stop.pending and resumable)):
             return
         if best:
-            progress.best, progress.best_is_evaluated = score, evaluated
+            progress.note_best(score, env_steps, evaluated=evaluated)
         with self.timer.stage("checkpoint"):
-            self._save(row, best=best)
+            self._save(row, best=best, latest=resumable or save)
 
-    def _save(self, row: Row, *, best: bool) -> None:
+    def _save(self, row: Row, *, best: bool, latest: bool = True) -> None:
         session, run = self.session, self.run
-        self.saver.save(self._pack(row), best=best, metrics_file=run.metrics_path)
-        self.progress.saved_at = session.counters.env_steps
+        self.saver.save(self._pack(row), best=best, metrics_file=run.metrics_path, latest=latest)
+        if latest:
+            self.progress.saved_at = session.counters.env_steps
         self._beat()
         index.upsert(run)
 
@@ -350,12 +384,13 @@ class _Loop:
         """Stopped in the middle of an iteration: the boundary before it is what the run keeps."""
         self.stop.disarm()
         progress, (steps, vec_steps) = self.progress, self.boundary_steps
-        if self.boundary is not None and progress.saved_at < steps:
-            self.saver.save(self.boundary, best=False, metrics_file=self.run.metrics_path)
-        self.saver.close()
         reason = f"interrupted ({self.stop.name}) in iteration {self.session.counters.iteration + 1}"
-        status = {**self._status(), "env_steps": steps, "vec_steps": vec_steps}
-        self.run.finish("interrupted", reason, **status)
+        try:
+            if self.boundary is not None and progress.saved_at < steps:
+                self.saver.save(self.boundary, best=False, metrics_file=self.run.metrics_path)
+            self.saver.close()
+        finally:  # a second signal does not wait for the disk, but the run still says how it ended
+            self.run.finish("interrupted", reason, **self._status() | {"env_steps": steps, "vec_steps": vec_steps})
         index.upsert(self.run)
         seconds = self.session.counters.seconds + self.timer.wall()
         result = TrainResult(self.run, reason, progress.solved, None, steps, vec_steps, seconds, interrupted=True)
@@ -414,7 +449,14 @@ class _Loop:
 
 
 def resume_point(run: Run) -> tuple[checkpoint.Checkpoint, list[str]]:
-    """The newest whole checkpoint of a run, and what had to be skipped."""
+    """The newest whole checkpoint of a run that repeats it to the bit, and what had to be skipped."""
+    status = run.status()
     if run.is_alive():
-        raise UsageError(f"Run {run.id} is still training (process {run.status().pid}).")
-    return checkpoint.load_latest(run.folder)
+        raise UsageError(f"Run {run.id} is still training (process {status.pid}).")
+    last = checkpoint.read_pointer(run.folder, "last")  # what it points at was meant to be gone on from
+    with contextlib.suppress(CheckpointError):
+        return checkpoint.load_latest(
+            run.folder, accept=lambda found: found.folder.name == last or repeats(found.state)
+        )
+    found, skipped = checkpoint.load_latest(run.folder)
+    return found, [*skipped, f"{found.folder.name} was saved between two resets of the envs: this resume is not exact."]

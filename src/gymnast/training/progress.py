@@ -10,6 +10,8 @@ from gymnast.metrics.history import History
 from gymnast.training.rows import Row
 from gymnast.training.stopping import EvalCadence
 
+SAVED = ("best", "best_step", "best_is_evaluated", "solved", "next_save", "evaluated_at")
+
 
 @dataclass
 class Progress:
@@ -18,6 +20,8 @@ class Progress:
     cadence: EvalCadence
     best: float | None = None
     best_is_evaluated: bool = False
+    best_step: int | None = None
+    """Env steps of the best weights."""
     solved: bool = False
     evaluation: Evaluation | None = None
     evaluated_at: int = -1
@@ -31,16 +35,19 @@ class Progress:
             return False
         return self.best is None or score > self.best or (evaluated and not self.best_is_evaluated)
 
+    def note_best(self, score: float | None, env_steps: int, *, evaluated: bool) -> None:
+        """These weights are the best so far."""
+        self.best, self.best_step, self.best_is_evaluated = score, env_steps, evaluated
+
     def state(self) -> dict[str, Any]:
         """For the checkpoint."""
-        keys = ("best", "best_is_evaluated", "solved", "next_save", "evaluated_at")
-        return {"cadence": self.cadence.state(), **{key: getattr(self, key) for key in keys}}
+        return {"cadence": self.cadence.state(), **{key: getattr(self, key) for key in SAVED}}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue."""
         self.cadence.load_state(state["cadence"])
-        for key in ("best", "best_is_evaluated", "solved", "next_save", "evaluated_at"):
-            setattr(self, key, state[key])
+        for key in SAVED:
+            setattr(self, key, state.get(key))
 
 
 def score_of(row: Row) -> float | None:

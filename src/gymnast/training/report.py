@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gymnast.config.load import Resolved
+from gymnast.config.plan import AUTO
 from gymnast.config.schema import RunConfig
 from gymnast.evaluation.evaluate import Evaluation
 from gymnast.metrics.catalogue import Catalogue
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from gymnast.training.loop import TrainResult
     from gymnast.training.session import Session
+    from gymnast.training.transfer import Transfer
 
 
 class Reporter:
@@ -85,7 +87,7 @@ class Reporter:
         parameters = sum(p.numel() for p in policy.parameters())
         hidden = "×".join(map(str, config.policy.hidden)) or "linear"
         trunk = "shared" if policy.shared else "separate"
-        from gymnast.envs.registry import choose_vectorization, under_debugger
+        from gymnast.envs.choose import choose_vectorization, under_debugger
         from gymnast.training.session import choose_device
 
         if under_debugger():
@@ -103,10 +105,26 @@ class Reporter:
             ("budget", f"{plan.env_steps:,} env steps ({plan.vec_steps:,} vec steps)"),
             ("device", f"{session.device} ({reason})"),
         ]
+        if (origin := resolved.origins.get("env.vectorization", "")).startswith(AUTO):
+            lines.insert(2, ("stepped", f"{config.env.vectorization}: {origin.removeprefix(AUTO)}"))
+        if session.reset_every is not None:
+            steps = session.reset_every * plan.n_envs * plan.n_steps
+            lines.append(
+                ("resume", f"from every {steps:,} env steps, where all envs are reset: their state cannot be saved")
+            )
+        if (origin := resolved.origins.get("env.n_envs", "")).startswith(AUTO):
+            lines.insert(2, ("n_envs", origin.removeprefix(AUTO)))
         for name, text in lines:
             self.say(f"{name:>8}  {text}")
         for key, value in config.eval.env.items():
             self.say(f"{'eval':>8}  differs from training: {key} = {value}")
+
+    def transferred(self, transfer: Transfer) -> None:
+        """What the run begins with."""
+        for line in transfer.lines():
+            self.say(line)
+        for note in transfer.notes:
+            self.warn(note)
 
     # ---- during ----------------------------------------------------------------------------------------------------
 

@@ -26,8 +26,9 @@ from gymnast.runs import checkpoint, lineage
 from gymnast.runs.store import Run
 from gymnast.timing import StageTimer
 from gymnast.training.iteration import iterate, prepare_next, start
-from gymnast.training.session import Session, build
+from gymnast.training.session import Session, build, repeats
 from gymnast.training.tracing import Hashes, HashObserver, batch_tensors, read_trace
+from gymnast.training.transfer import begin_again
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,8 @@ def _go_to(run: Run, session: Session, target: Target) -> str:
             saved = checkpoint.load(run.checkpoints / f"step={step}")
         except CheckpointError:
             continue  # damaged: an older one does as well
+        if step != target.resumed_from and not repeats(saved.state):
+            continue  # saved between two resets of envs that cannot be saved
         if step > target.resumed_from and saved.manifest.created < _began(run, target.attempt):
             continue  # left by an earlier attempt that went on from there in its own way
         _check_reach(run, target, step)
@@ -188,6 +191,7 @@ def _go_to(run: Run, session: Session, target: Target) -> str:
         session.load_state(saved.policy, saved.state["session"], saved.manifest.counters, optimizer=optimizer)
         return f"step={step}"
     _check_reach(run, target, 0)
+    begin_again(session, run)
     return "the beginning"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+from gymnast.envs.wrappers import frames_per_step
 from gymnast.metrics.catalogue import Catalogue
 from gymnast.rollout.buffer import Rollout
 from gymnast.timing import StageTimer
@@ -24,6 +25,11 @@ class RowMaker:
     steps_at_start: int
     """Env steps when this attempt began."""
     last: Row = field(default_factory=dict)
+    frames: float | None = field(init=False)
+    """Frames of the env per env step; None where the policy decides."""
+
+    def __post_init__(self) -> None:
+        self.frames = frames_per_step(self.session.config.env)
 
     def __call__(self, done: Iteration, *, solved: bool) -> Row:
         """All metrics of this iteration by catalogue name."""
@@ -41,7 +47,7 @@ class RowMaker:
             "iteration": counters.iteration,
             "env_steps": counters.env_steps,
             "vec_steps": counters.vec_steps,
-            "frames": counters.env_steps,
+            "frames": None if self.frames is None else round(counters.env_steps * self.frames),
             "updates": counters.updates,
             "epoch": counters.epochs,
             "progress": progress,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import sys
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,12 +20,14 @@ from gymnast.config.plan import Plan, make_plan
 from gymnast.config.schedule import Clock, Constant, Cosine, Exponential, Linear, Piecewise, segments, value_at
 from gymnast.config.schema import RunConfig
 from gymnast.envs.actions import random_actions
-from gymnast.envs.registry import make_envs, time_limit_of
+from gymnast.envs.make import make_envs
+from gymnast.envs.time_limits import time_limit_of
 from gymnast.envs.vector import VectorEnv
 from gymnast.errors import ConfigError, NonFiniteError, UsageError
 from gymnast.metrics.history import EpisodeWindow
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.flat import FlatParameters
+from gymnast.rollout.auto_steps import measure_n_steps
 from gymnast.rollout.buffer import Rollout
 from gymnast.training.update import Learner
 
@@ -64,6 +67,11 @@ class Session:
     window: EpisodeWindow
     counters: Counters = field(default_factory=Counters)
     jump_segments: dict[str, int] = field(default_factory=dict)
+    reset_every: int | None = None
+    """Iterations between resets of envs whose state cannot be saved; None where it can, or where every iteration resets."""
+    restored: bool = False
+    afresh: bool = True
+    """Whether the coming collection starts with fresh episodes: in a new run, and where no env states were restored."""
 
     @property
     def learner(self) -> Learner:
@@ -91,8 +99,24 @@ class Session:
             turn = np.random.SeedSequence([self.config.train.seed, self.counters.iteration])
             torch.manual_seed(int(turn.generate_state(1)[0]))
 
+    @property
+    def resets_here(self) -> bool:
+        """Whether the envs are reset at this boundary because their state cannot be saved."""
+        return self.reset_every is not None and self.counters.iteration % self.reset_every == 0
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a run that goes on from this boundary is the same to the bit."""
+        return self.reset_every is None or self.resets_here or self.counters.env_steps >= self.plan.env_steps
+
     def start_episodes(self) -> None:
-        """Fresh episodes in every slot; the first collection, and each one that plays whole episodes."""
+        """Fresh episodes in every slot: the first collection, each one of whole episodes, and where envs are reset.
+
+        The episodes under way are cut off. Their last steps were bootstrapped from their true observations, as at the end of
+        every rollout; no episode has ended, so the statistics do not hear of them.
+        """
+        if self.algorithm.reward_scaler is not None:
+            self.algorithm.reward_scaler.start_episodes()
         seeds = seeding.env_seeds(self.config.train.seed, "train_envs", self.plan.n_envs, turn=self.counters.iteration)
         self.envs.reset(seeds, self.rollout.first_row)
 
@@ -106,9 +130,14 @@ class Session:
             "window": self.window.state(),
             "jumps": dict(self.jump_segments),
             # Envs of whole-episode algorithms start afresh each iteration: there is nothing to carry.
-            "envs": None if whole_episodes else {"how": self.envs.exact_resume, "state": self.envs.save_state()},
-            "rollout": None if whole_episodes else self.rollout.state(),
+            "envs": None if whole_episodes else self._env_state(),
+            "rollout": None if whole_episodes or self.reset_every is not None else self.rollout.state(),
         }
+
+    def _env_state(self) -> dict[str, Any]:
+        if self.reset_every is None:
+            return {"how": self.envs.exact_resume, "exact": True, "state": self.envs.save_state()}
+        return {"how": "boundary_reset", "exact": self.resumable, "state": None}
 
     def load_state(
         self,
@@ -128,9 +157,17 @@ class Session:
         self.window.load(state["window"])
         self.jump_segments = dict(state["jumps"])
         self.counters = Counters(**counters)
-        if state["envs"] is not None:
+        self.restored = True
+        self.afresh = self.reset_every is not None or state["rollout"] is None
+        if not self.afresh:
             self.envs.load_state(state["envs"]["state"])
             self.rollout.load_state(state["rollout"])
+
+
+def repeats(state: dict[str, Any]) -> bool:
+    """Whether a run that goes on from a checkpoint's state is the same to the bit as one that was never stopped."""
+    envs = state["session"]["envs"]
+    return envs is None or bool(envs.get("exact", True))
 
 
 def policy_tensors(policy: ActorCritic) -> dict[str, torch.Tensor]:
@@ -168,6 +205,13 @@ def choose_device(name: str, policy_parameters: int = 0) -> tuple[torch.device, 
     return device, "as configured"
 
 
+def repeatable_kernels() -> None:
+    """Same bits every time on a GPU; cuBLAS reads its setting when the first product is computed there."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = False
+
+
 def prepare_process(threads: int) -> None:
     """Settings of this process that make small tensors fast."""
     torch.set_num_threads(threads)
@@ -185,6 +229,8 @@ def build(config: RunConfig) -> Session:
     seed = config.train.seed
     prepare_process(config.train.threads if isinstance(config.train.threads, int) else 1)
     device, _ = choose_device(config.train.device)
+    if config.train.deterministic and device.type == "cuda":
+        repeatable_kernels()
     horizon = time_limit_of(config.env)
     if config.algo.id == "reinforce" and horizon is None and getattr(config.algo, "max_steps", None) is None:
         raise ConfigError(
@@ -218,6 +264,8 @@ def build(config: RunConfig) -> Session:
             batch_generator=torch.Generator(device).manual_seed(seeding.integer(seed, "minibatches")),
             window=EpisodeWindow(config.log.window),
         )
+        if envs.exact_resume == "none" and algorithm.episodes_per_env is None:
+            session.reset_every = plan.resume_every
     except BaseException:
         envs.close()
         raise
@@ -227,7 +275,7 @@ def build(config: RunConfig) -> Session:
 def warm_up_normaliser(session: Session, steps: int = 128) -> None:
     """Seed the observation statistics with random actions, so that the first rollout is not read unnormalised."""
     norm = session.policy.encoder.norm
-    if norm is None:
+    if norm is None or norm.count > 0:  # there already: they came with the weights of another run
         return
     envs, rollout = session.envs, session.rollout
     random = np.random.default_rng(seeding.sequence(session.config.train.seed, "warmup"))
@@ -245,21 +293,3 @@ def warm_up_normaliser(session: Session, steps: int = 128) -> None:
             "that warm up the observation statistics."
         )
     norm.update(samples.to(session.device))
-
-
-def measure_n_steps(envs: VectorEnv, seed: int, steps: int = 500) -> int:
-    """`n_steps: auto`: four times the mean number of steps between rewards that differ from the usual one (CFG-5)."""
-    random = np.random.default_rng(seeding.sequence(seed, "warmup"))
-    row = envs.new_row()
-    envs.reset(seeding.env_seeds(seed, "warmup", envs.n_envs), row)
-    rewards = np.zeros((steps, envs.n_envs), np.float32)
-    for t in range(steps):
-        envs.step(random_actions(envs.action_space, envs.n_envs, random, row.mask), row)
-        rewards[t] = row.reward
-    values, counts = np.unique(rewards, return_counts=True)
-    usual = values[counts.argmax()]
-    events = int((rewards != usual).sum())
-    if len(values) == 1:
-        return 128
-    gap = rewards.size / max(events, 1)
-    return int(np.clip(2 ** np.ceil(np.log2(4 * gap)), 16, 2048))

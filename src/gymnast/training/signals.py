@@ -1,4 +1,6 @@
-"""Ctrl-C and SIGTERM: the first asks the loop to stop at the next iteration boundary, the second leaves at once.
+"""Ctrl-C, SIGTERM and a lost terminal (SIGHUP).
+
+The first asks the loop to stop at the next iteration boundary, the second leaves at once.
 
 An iteration that is too long for the grace period is left in the middle: a timer raises KeyboardInterrupt, and the loop
 writes the last boundary, which it keeps in memory for that case.
@@ -30,6 +32,8 @@ class StopRequest:
 
     def __enter__(self) -> StopRequest:
         numbers = [signal.SIGINT, signal.SIGTERM]
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+            numbers.append(signal.SIGHUP)
         if hasattr(signal, "SIGALRM"):
             numbers.append(signal.SIGALRM)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gymnast import plugins
 from gymnast.config.algorithms.a2c import A2CConfig
 from gymnast.config.algorithms.base import OnPolicyConfig, OptimizerConfig
 from gymnast.config.algorithms.ppo import PPOConfig
@@ -9,4 +10,31 @@ from gymnast.config.algorithms.reinforce import ReinforceConfig
 
 CONFIGS: dict[str, type[OnPolicyConfig]] = {"ppo": PPOConfig, "a2c": A2CConfig, "reinforce": ReinforceConfig}
 
-__all__ = ["CONFIGS", "A2CConfig", "OnPolicyConfig", "OptimizerConfig", "PPOConfig", "ReinforceConfig"]
+__all__ = [
+    "CONFIGS",
+    "A2CConfig",
+    "OnPolicyConfig",
+    "OptimizerConfig",
+    "PPOConfig",
+    "ReinforceConfig",
+    "config_of",
+    "names",
+]
+
+
+def names() -> list[str]:
+    """Ids of all algorithms, those of plug-ins last."""
+    return list(dict.fromkeys([*CONFIGS, *(plugin.name for plugin in plugins.installed(plugins.ALGORITHMS))]))
+
+
+def config_of(algorithm: str) -> type[OnPolicyConfig] | None:
+    """The settings of an algorithm, shipped or of a plug-in; None when nobody has it."""
+    if algorithm in CONFIGS:
+        return CONFIGS[algorithm]
+    plugin = plugins.find(plugins.ALGORITHMS, algorithm)
+    if plugin is None:
+        return None
+    config = getattr(plugins.load(plugin), "Config", None)
+    if not (isinstance(config, type) and issubclass(config, OnPolicyConfig)):
+        raise plugins.PluginError(f"The {plugin} has no `Config`, a subclass of gymnast's OnPolicyConfig.")
+    return config

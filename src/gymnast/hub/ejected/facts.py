@@ -17,7 +17,8 @@ from gymnast.config.model import Model
 from gymnast.config.plan import make_plan
 from gymnast.config.schedule import Constant, Cosine, Exponential, Linear, Piecewise
 from gymnast.config.schema import RunConfig
-from gymnast.envs.registry import make_envs, make_one, time_limit_of
+from gymnast.envs.make import make_envs, make_one
+from gymnast.envs.time_limits import time_limit_of
 from gymnast.errors import UsageError
 from gymnast.metrics.sinks.jsonl import read_rows
 from gymnast.runs import checkpoint, lineage
@@ -32,7 +33,7 @@ NORMALISER = "encoder.norm."
 _KNOWN = {
     "": {"name", "env", "policy", "algo", "train", "eval", "log", "spec"},
     "env": {"id", "n_envs", "kwargs", "module", "time_limit", "wrappers", "action_mask", "vectorization", "n_workers"}
-    | {"start_method", "worker_timeout", "on_worker_failure", "max_restarts"},
+    | {"start_method", "worker_timeout", "on_worker_failure", "max_restarts", "resume_every"},
     "policy": {"hidden", "critic_hidden", "shared_trunk", "activation", "layer_norm", "dropout", "init", "log_std_init"}
     | {"normalize_obs", "obs_clip"},
     "algo": {"id", "learning_rate", "gamma", "max_grad_norm", "optimizer", "normalize_reward", "reward_clip", "n_steps"}
@@ -50,6 +51,7 @@ _HARMLESS = {
     "worker_timeout",
     "on_worker_failure",
     "max_restarts",
+    "resume_every",
     "stop",
 }
 _HARMLESS |= {"stop_when_solved", "checkpoint_every", "keep_checkpoints", "grace_period", "trace_hashes"}
@@ -149,6 +151,11 @@ def _check_settings(run_id: str, config: RunConfig) -> None:
             if key not in known:
                 name = f"{section}.{key}" if section else key
                 raise UsageError(f"Run {run_id} has {name}={value!r}, which an ejected script cannot follow yet.")
+    if config.env.vectorization == "envpool":
+        raise UsageError(
+            f"Run {run_id} was stepped by EnvPool, which plays other episodes than Gymnasium's envs: no script of Gymnasium's "
+            "envs can give the same weights. Train with env.vectorization=inprocess to eject."
+        )
     if re.search(r"'\$\{?[A-Za-z_]\w*\}?'", repr(config.env.kwargs)):
         raise UsageError(f"Run {run_id} reads env.kwargs from the environment: a script would have to hold the secret.")
     for wrapper in config.env.wrappers:

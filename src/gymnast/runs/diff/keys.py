@@ -58,6 +58,8 @@ def _change(key: str, a: Any, b: Any, scheduled: bool) -> KeyChange:
         if scheduled:
             return KeyChange(key, a, b, "training", "schedules run over the budget")
         return KeyChange(key, a, b, "harmless", "changes only how long training goes on")
+    if key == "env.vectorization" and "envpool" in (a, b):
+        return KeyChange(key, a, b, "training", "EnvPool plays other episodes")
     for start, why in ROUNDING.items():
         if key == start:
             return KeyChange(key, a, b, "rounding", why)

@@ -25,7 +25,7 @@ SETTINGS = frozenset(
     )
 )  # fmt: skip
 """Scheduled coefficients, logged as they were used."""
-WINDOWED = ("rollout/return_", "rollout/length_", "rollout/success_rate")
+WINDOWED = ("rollout/return_", "rollout/length_", "rollout/success_rate", "rollout/regret")
 """Over the last `log.window` episodes."""
 TIMES = ("time/", "sys/")
 

@@ -1,4 +1,4 @@
-"""Stable-Baselines3 on CartPole-v1, run by the interpreter in `.peers/sb3`.
+"""Stable-Baselines3 PPO on CartPole-v1 or LunarLander-v3, run by the interpreter in `.peers/sb3`.
 
 `--mode throughput` prints `{env_steps, seconds, steps_per_second, peak_rss_mb}`: timed from the end of the second
 iteration, so start-up is left out. `--mode solve` trains with the rl-zoo settings to the shared stop rule (see
@@ -20,16 +20,17 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback, StopT
 from stable_baselines3.common.env_util import make_vec_env
 from stop_rule import StopRule, add_options
 
-ZOO_BUDGET = 100_000
-
 
 def linear(start: float) -> Any:
     """rl-zoo's `lin_x`: from `start` to zero over the budget."""
     return lambda progress_remaining: progress_remaining * start
 
 
+CARTPOLE, LUNAR = "CartPole-v1", "LunarLander-v3"
 SETTINGS: dict[str, dict[str, Any]] = {
     "zoo": {
+        "env": CARTPOLE,
+        "budget": 100_000,
         "n_envs": 8,
         "n_steps": 32,
         "batch_size": 256,
@@ -40,14 +41,27 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "clip_range": linear(0.2),
         "ent_coef": 0.0,
     },
-    "large": {"n_envs": 64, "n_steps": 128, "batch_size": 2048, "n_epochs": 4},
+    "large": {"env": CARTPOLE, "budget": 100_000, "n_envs": 64, "n_steps": 128, "batch_size": 2048, "n_epochs": 4},
+    "lunar": {
+        "env": LUNAR,
+        "budget": 1_000_000,
+        "n_envs": 16,
+        "n_steps": 1024,
+        "batch_size": 64,
+        "n_epochs": 4,
+        "gamma": 0.999,
+        "gae_lambda": 0.98,
+        "ent_coef": 0.01,
+    },
 }
 
 
 def make_model(setting: str, seed: int) -> PPO:
     """PPO with SB3's MlpPolicy: separate 64×64 tanh networks for actor and critic."""
-    settings = dict(SETTINGS[setting])
-    envs = make_vec_env("CartPole-v1", n_envs=settings.pop("n_envs"), seed=seed)
+    settings = {key: value for key, value in SETTINGS[setting].items() if key not in ("env", "budget")}
+    # make_vec_env asks for rgb_array by default, for which LunarLander simulates smoke: five times slower, same physics.
+    still = {"render_mode": None}
+    envs = make_vec_env(SETTINGS[setting]["env"], n_envs=settings.pop("n_envs"), seed=seed, env_kwargs=still)
     return PPO("MlpPolicy", envs, seed=seed, verbose=1, device="cpu", **settings)
 
 
@@ -100,21 +114,22 @@ def throughput(setting: str, env_steps: int, seed: int) -> None:
 
 def solve(options: argparse.Namespace) -> None:
     """Train to the bar and print the outcome."""
-    model, rule = make_model("zoo", options.seed), StopRule(options)
+    env, budget = SETTINGS[options.setting]["env"], SETTINGS[options.setting]["budget"]
+    model, rule = make_model(options.setting, options.seed), StopRule(options, env)
     callback = SharedStop(rule)
     if options.stopper == "shared":
-        model.learn(ZOO_BUDGET, callback=callback)
+        model.learn(budget, callback=callback)
         if not callback.solved:
             rule.judge(model.num_timesteps, callback.act)
     else:
-        envs = make_vec_env("CartPole-v1", n_envs=10, seed=options.seed + 1000)
+        envs = make_vec_env(env, n_envs=10, seed=options.seed + 1000, env_kwargs={"render_mode": None})
         own = EvalCallback(
             envs,
             callback_on_new_best=StopTrainingOnRewardThreshold(options.solved_at, verbose=1),
             n_eval_episodes=options.episodes,
             eval_freq=max(1, options.eval_every // model.n_envs),
         )
-        model.learn(ZOO_BUDGET, callback=own)
+        model.learn(budget, callback=own)
         mean = float(own.last_mean_reward)
         rule.evaluations.append({"env_steps": model.num_timesteps, "mean": mean, "std": None})
     rule.report(callback.env_steps if callback.solved else model.num_timesteps, stopper=options.stopper)
@@ -125,7 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mode", choices=["throughput", "solve"], required=True)
     parser.add_argument("--setting", choices=list(SETTINGS), default="zoo")
-    parser.add_argument("--env-steps", type=int, default=ZOO_BUDGET)
+    parser.add_argument("--env-steps", type=int, default=100_000, help="of --mode throughput")
     parser.add_argument("--stopper", choices=["shared", "sb3"], default="shared")
     add_options(parser)
     options = parser.parse_args()

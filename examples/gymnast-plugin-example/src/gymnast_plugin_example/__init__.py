@@ -1,0 +1,1 @@
+"""An env, wrappers and an algorithm for gymnast."""

@@ -1,0 +1,60 @@
+"""Advantage-weighted regression: make the actions that did better than expected more likely, by exp(A ÷ temperature).
+
+After Peng et al. 2019, "Advantage-Weighted Regression", without its replay buffer. An algorithm is its config, its
+targets and its loss, and the loss says how log-probability, entropy and value should move: no autograd needed.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from pydantic import PositiveInt
+
+from gymnast.algorithms import base
+from gymnast.algorithms.losses import normalized, policy_gradient, value_error
+from gymnast.config.algorithms.base import NotNegative, OnPolicyConfig, Rate, Share
+from gymnast.rollout.buffer import Batch, Rollout
+
+LARGEST_WEIGHT = 20.0
+
+
+class Config(OnPolicyConfig):
+    """What `algo:` of a config may hold."""
+
+    id: Literal["awr"]
+    n_steps: PositiveInt = 64
+    gae_lambda: Share = 0.95
+    n_epochs: Rate = 4.0
+    temperature: Rate = 1.0
+    """How sharply good actions are preferred; a schedule works too."""
+    vf_coef: NotNegative = 0.5
+
+
+class Algorithm(base.Algorithm[Config]):
+    """Several passes over each rollout; the weights keep the policy near what was played."""
+
+    def batch_size(self, samples: int) -> int:
+        """A quarter of the rollout."""
+        return max(1, samples // 4)
+
+    def targets(self, rollout: Rollout, c: base.Coefficients) -> Batch:
+        """Generalised advantages."""
+        return self.gae_targets(rollout, c)
+
+    def loss(self, outputs: base.Outputs, batch: Batch, c: base.Coefficients) -> base.Loss:
+        """−exp(A ÷ temperature)·log π + vf_coef·(V − R)², averaged."""
+        weight = torch.exp(normalized(batch.advantage) / c["temperature"]).clamp_(max=LARGEST_WEIGHT)
+        policy_loss, d_log_prob = policy_gradient(outputs.log_prob, weight)
+        value_loss, d_value = value_error(outputs.value, batch.target, "mse", 1.0)
+        n = len(batch)
+        return base.Loss(
+            d_log_prob=d_log_prob.mul_(1.0 / n),
+            d_entropy=0.0,
+            d_value=d_value.mul_(c["vf_coef"] / n),
+            statistics={
+                "train/policy_loss": policy_loss,
+                "train/value_loss": value_loss,
+                "train/entropy": outputs.entropy,
+            },
+        )

@@ -1,0 +1,100 @@
+"""Wrappers that change actions on their way to the env; the rollout keeps what the policy chose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from gymnast.envs.actions import executed, is_composite, plain, random_actions, row
+from gymnast.envs.vector import EndedEpisode, StepRow, VectorEnv
+from gymnast.envs.wrappers.single import ActionChanger, Reset, Step
+from gymnast.envs.wrappers.vector import VectorWrapper
+from gymnast.errors import ConfigError
+
+
+class ActionClip(VectorWrapper):
+    """Clips continuous actions to the bounds."""
+
+    def __init__(self, inner: VectorEnv) -> None:
+        super().__init__(inner)
+        if not isinstance(inner.action_space, spaces.Box):
+            raise ConfigError(f"Wrapper 'action_clip' needs a Box action space, this env has {inner.action_space}.")
+        self._low, self._high = inner.action_space.low, inner.action_space.high
+
+    def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
+        """Step with clipped actions."""
+        return self.inner.step(np.clip(actions, self._low, self._high), row)
+
+
+class StickyActions(ActionChanger):
+    """With some probability the last executed action is executed again (Machado et al. 2018), unless it is masked now."""
+
+    def __init__(self, env: gym.Env, probability: float = 0.25) -> None:
+        super().__init__(env)
+        self._probability = probability
+        self._last: Any = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Reset:
+        """The first action of an episode is always the chosen one."""
+        self._last = None
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> Step:
+        """One draw per step, whatever it decides."""
+        sticks = self.random.random() < self._probability
+        if not sticks or self._last is None or not self.possible(self._last):
+            self._last = action
+        self.given = []
+        return self.pass_on(self._last)
+
+    def save_state(self) -> dict[str, Any]:
+        """Generator, mask and last action."""
+        return {**super().save_state(), "last": None if self._last is None else plain(self._last)}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Generator, mask and last action."""
+        super().load_state(state)
+        self._last = None if state["last"] is None else _typed(state["last"], self.env.action_space)
+
+
+class ActionNoise(ActionChanger):
+    """Gaussian noise on Box actions, or now and then a random possible action."""
+
+    def __init__(self, env: gym.Env, std: float | None = None, probability: float | None = None) -> None:
+        super().__init__(env)
+        space = env.action_space
+        if is_composite(space):
+            raise ConfigError(f"Wrapper 'action_noise' needs actions without parts, this env has {space}.")
+        wanted = "std" if isinstance(space, spaces.Box) else "probability"
+        if (std is None) == (wanted == "std"):
+            raise ConfigError(f"Wrapper 'action_noise' needs {wanted} for the actions of this env, {space}.")
+        self._std, self._probability = std, probability
+
+    def step(self, action: Any) -> Step:
+        """Draw, then step."""
+        self.given = []
+        return self.pass_on(self._noisy(action))
+
+    def _noisy(self, action: Any) -> Any:
+        space = self.env.action_space
+        if self._std is not None:
+            assert isinstance(space, spaces.Box)
+            noise = self.random.normal(0.0, self._std, space.shape)
+            return np.clip(action + noise, space.low, space.high).astype(space.dtype)
+        if self.random.random() >= (self._probability or 0.0):
+            return action
+        mask = None if self._mask is None else np.asarray(self._mask, np.bool_)[None]
+        return row(executed(random_actions(space, 1, self.random, mask), space), 0)
+
+
+def _typed(value: Any, space: spaces.Space) -> Any:
+    """An action saved as lists and numbers, as the env takes it."""
+    if isinstance(space, spaces.Dict):
+        return {key: _typed(value[key], part) for key, part in space.spaces.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(_typed(item, part) for item, part in zip(value, space.spaces, strict=True))
+    return value if isinstance(space, spaces.Discrete) else np.asarray(value, space.dtype)

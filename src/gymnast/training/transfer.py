@@ -1,0 +1,310 @@
+"""`train.init_from`: a new run begins with the weights of another (RUN-9).
+
+Layers load whole, where every tensor fits by name and shape; the others stay as they were initialised, and the reason is
+told. Statistics of the normalisers come along, so that the loaded layers read what they were trained on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from gymnast.config.load import Resolved, from_saved
+from gymnast.config.schema import PolicyConfig, RunConfig
+from gymnast.errors import CheckpointError, GymnastError, UsageError
+from gymnast.evaluation.evaluate import Evaluation
+from gymnast.metrics.sinks.jsonl import read_rows
+from gymnast.runs import checkpoint, lineage
+from gymnast.runs.origin import is_model_file, pinned
+from gymnast.runs.refs import resolve_checkpoint
+from gymnast.runs.store import Run
+from gymnast.training.evaluations import Evaluations
+from gymnast.training.fitting import NORMALISER, Part, fit, layers_of, nothing_learnt
+from gymnast.training.report import Reporter
+from gymnast.training.session import Session
+
+REWARDS, OPTIMIZER = "reward statistics", "optimizer"
+TURN = 1_000_001
+"""Number of the evaluation before training: training counts from 0, `gymnast eval` plays number 1,000,000."""
+MEANING = ("activation", "normalize_obs", "squash_actions")
+"""Settings of the policy under which the same tensors compute something else."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """How the source was judged."""
+
+    mean: float
+    std: float | None
+    env_steps: int
+    episodes: int | None = None
+    exact: float | None = None
+    evaluated: bool = True
+    """False: no evaluation judged these weights, and this is the return in training."""
+
+    def sentence(self) -> str:
+        """`487.2 ± 12 at step 40,000`."""
+        spread = "" if self.std is None else f" ± {self.std:.3g}"
+        exact = "" if self.exact is None else f" (exact expectation {self.exact:.4g})"
+        kind = "" if self.evaluated else " in training"
+        return f"{self.mean:.4g}{spread}{exact}{kind} at step {self.env_steps:,}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where weights come from, read and verified."""
+
+    reference: str
+    """What `train.init_from` becomes: it still names the same weights tomorrow."""
+    title: str
+    tensors: Mapping[str, Tensor]
+    policy: PolicyConfig
+    about: dict[str, Any]
+    """Facts for the lineage; `sha256` is that of the weights."""
+    env: str | None = None
+    score: Score | None = None
+    rewards: dict[str, Any] | None = None
+    """State of the reward scaler."""
+    optimizer: tuple[str, dict[str, Any]] | None = None
+    """Its kind and its state."""
+    notices: tuple[str, ...] = ()
+
+    def pin(self, resolved: Resolved) -> Resolved:
+        """The config with this source in place of a reference that means another run tomorrow."""
+        train = resolved.config.train.model_copy(update={"init_from": self.reference})
+        return dataclasses.replace(resolved, config=resolved.config.model_copy(update={"train": train}))
+
+
+@dataclass
+class Transfer:
+    """What a new run took over, and how good that is before it learns anything."""
+
+    source: Source
+    env: str
+    """Of the new run."""
+    parts: list[Part]
+    notes: list[str]
+    """What fits by shape and still does not compute the same."""
+    parameters: tuple[int, int]
+    """Loaded, and all of the new network."""
+    evaluation: Evaluation | None = None
+
+    def lines(self) -> list[str]:
+        """For the summary before training."""
+        loaded, total = self.parameters
+        lines = [f"{'from':>8}  {self.source.title}: {loaded:,} of {total:,} parameters"]
+        reasons: dict[tuple[str, str], list[str]] = {}
+        for part in self.parts:
+            reasons.setdefault((part.outcome, part.why), []).append(part.name)
+        for (outcome, why), names in sorted(reasons.items(), key=lambda item: item[0][0] != "loaded"):
+            lines.append(f"{'':>8}  {outcome}: {', '.join(names)}" + (f" ({why})" if why else ""))
+        return lines + [f"{'':>8}  {notice}" for notice in self.source.notices]
+
+    def comparison(self) -> str:
+        """The source's score beside that of the new run before its first update."""
+        source, here = self.source, self.evaluation
+        score = "not judged" if source.score is None else source.score.sentence()
+        where = "" if source.env in (None, self.env) else f" on {source.env}"
+        return f"source {score}{where} · here before training {here.sentence() if here else 'not judged'}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The parent in the lineage."""
+        source = self.source
+        return {
+            "source": source.reference,
+            "title": source.title,
+            **source.about,
+            "loaded": [part.name for part in self.parts if part.loaded],
+            "skipped": {part.name: part.why for part in self.parts if not part.loaded},
+            "parameters": list(self.parameters),
+            "notes": self.notes,
+            "source_score": None if source.score is None else dataclasses.asdict(source.score),
+            "score_before_training": None if self.evaluation is None else self.evaluation.as_json(),
+            "comparison": self.comparison(),
+        }
+
+
+# ---- the source ----------------------------------------------------------------------------------------------------
+
+
+def find_source(config: RunConfig, root: Path) -> Source | None:
+    """The checkpoint that `train.init_from` names, read and verified; None when it names nothing."""
+    reference = config.train.init_from
+    if reference is None:
+        return None
+    if is_model_file(reference):
+        raise UsageError(f"'{reference}' is a model file: only `gymnast train` and gymnast.train can begin with one.")
+    reference = pinned(root, reference)
+    run, name = resolve_checkpoint(root, reference)
+    saved = checkpoint.load(run.checkpoints / name)
+    theirs = from_saved(run.config()).config
+    session = saved.state["session"]
+    return Source(
+        reference=reference,
+        title=f"run {run.id}, {name} ({theirs.name})",
+        tensors=saved.policy,
+        policy=theirs.policy,
+        about={
+            "run": run.id,
+            "checkpoint": name,
+            "env": theirs.env.id,
+            "sha256": saved.manifest.files[checkpoint.POLICY]["sha256"],
+            "ancestors": lineage.ancestors_of(lineage.read(run.folder)),
+        },
+        env=theirs.env.id,
+        score=_score(run, saved.manifest),
+        rewards=session["algorithm"].get("reward_scaler"),
+        optimizer=(theirs.algo.optimizer.id, session["optimizer"]),
+    )
+
+
+def _score(run: Run, manifest: checkpoint.Manifest) -> Score | None:
+    """From the checkpoint, or from its row: an evaluation beside training may have ended after the checkpoint."""
+    metrics = manifest.metrics
+    if metrics.get("eval/return_mean") is None:
+        rows = (row for row in read_rows(run.metrics_path) if row["env_steps"] == manifest.step)
+        metrics = metrics | next(rows, {})
+    mean = metrics.get("eval/return_mean")
+    if mean is not None:
+        episodes = metrics.get("eval/episodes")
+        return Score(
+            mean,
+            metrics.get("eval/return_std"),
+            manifest.step,
+            None if episodes is None else int(episodes),
+            metrics.get("eval/exact_return"),
+        )
+    mean = metrics.get("rollout/return_mean")
+    return None if mean is None else Score(mean, None, manifest.step, evaluated=False)
+
+
+# ---- taking over ---------------------------------------------------------------------------------------------------
+
+
+def take_over(session: Session, source: Source) -> Transfer:
+    """Load what fits into a session that has not begun; a UsageError when nothing does, or not what was asked for."""
+    _refuse_broken(source)
+    own = session.policy.state_dict()
+    parts = fit(own, source.tensors)
+    if nothing_learnt(parts):
+        raise _nothing_fits(session, source, parts)
+    extras = [part for part in (_rewards(session, source), _optimizer(session, source, parts)) if part is not None]
+    loaded = {part.name for part in parts if part.loaded}
+    names = [name for layer, names in layers_of(own).items() if layer in loaded for name in names]
+    for name in names:
+        own[name].copy_(source.tensors[name])
+    if session.policy.encoder.norm is not None:
+        session.policy.encoder.norm.refresh()
+    counts = {name: parameter.numel() for name, parameter in session.policy.named_parameters()}
+    shares = sum(counts.get(name, 0) for name in names), sum(counts.values())
+    return Transfer(source, session.config.env.id, parts + extras, _notes(session.config, source), shares)
+
+
+def _refuse_broken(source: Source) -> None:
+    for name, tensor in source.tensors.items():
+        if not tensor.isfinite().all():
+            raise CheckpointError(f"{source.title} has NaN or infinity in '{name}': begin with an earlier checkpoint.")
+
+
+def _nothing_fits(session: Session, source: Source, parts: list[Part]) -> UsageError:
+    theirs, ours = source.policy, session.config.policy
+    keys = ("hidden", "critic_hidden", "shared_trunk", "layer_norm")
+    settings = [
+        f"policy.{key}={_text(getattr(theirs, key))}" for key in keys if getattr(theirs, key) != getattr(ours, key)
+    ]
+    advice = f" It was made with {', '.join(settings)}." if settings else ""
+    reasons = "; ".join(f"{part.name}: {part.why}" for part in [part for part in parts if not part.loaded][:3])
+    return UsageError(
+        f"Nothing of {source.title} fits the network of {session.config.name}, so there is nothing to begin with "
+        f"({reasons}).{advice}"
+    )
+
+
+def _rewards(session: Session, source: Source) -> Part | None:
+    """Statistics of rewards mean nothing in an env with other rewards; the sums of running episodes start afresh."""
+    scaler = session.algorithm.reward_scaler
+    if scaler is None:
+        return None if source.rewards is None else Part(REWARDS, "not scaled in the new run", new=False)
+    if source.rewards is None:
+        return Part(REWARDS, "missing in the source")
+    if source.env != session.config.env.id:
+        return Part(REWARDS, f"the source's are those of {source.env}")
+    scaler.load_state({**source.rewards, "sums": scaler.state()["sums"]})
+    return Part(REWARDS)
+
+
+def _optimizer(session: Session, source: Source, parts: list[Part]) -> Part:
+    if not session.config.train.init_optimizer:
+        return Part(OPTIMIZER, "train.init_optimizer is false")
+    why = None
+    kind = session.config.algo.optimizer.id
+    unlike = next((part for part in parts if not part.loaded and part.name != NORMALISER), None)
+    if source.optimizer is None:
+        why = "a model file holds none that could be read"
+    elif source.optimizer[0] != kind:
+        why = f"that is the state of {source.optimizer[0]}, and this run uses {kind}"
+    elif unlike is not None:
+        why = f"the networks differ in {unlike.name} ({unlike.why})"
+    if why is not None or source.optimizer is None:
+        raise UsageError(
+            f"train.init_optimizer=true asks for the optimizer's state of {source.title}, but {why}. "
+            "Begin with a fresh optimizer instead: train.init_optimizer=false"
+        )
+    session.optimizer.load_state(source.optimizer[1])
+    return Part(OPTIMIZER)
+
+
+def _notes(config: RunConfig, source: Source) -> list[str]:
+    """Settings that the loaded layers do not know of."""
+    notes = []
+    for key in MEANING:
+        theirs, ours = getattr(source.policy, key), getattr(config.policy, key)
+        if theirs != ours:
+            notes.append(
+                f"policy.{key} was {_text(theirs)} in the source and is {_text(ours)} here: the loaded layers do not compute "
+                f"what they did. policy.{key}={_text(theirs)} keeps it."
+            )
+    return notes
+
+
+def _text(value: Any) -> str:
+    """As it is written in a config."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+# ---- the beginning of a run ----------------------------------------------------------------------------------------
+
+
+def judge_beginning(
+    transfer: Transfer, session: Session, evaluations: Evaluations, reporter: Reporter, run: Run
+) -> None:
+    """Record the parent, and evaluate before the first update; nothing that training draws from or counts is touched."""
+    _record(run, transfer)
+    with reporter.activity("evaluating before training", session.config.eval.episodes) as tick:
+        transfer.evaluation = evaluations.here(session.policy, TURN, tick)
+    _record(run, transfer)
+    reporter.say(transfer.comparison())
+
+
+def _record(run: Run, transfer: Transfer) -> None:
+    try:
+        lineage.set_parent(run.folder, transfer.as_json())
+    except OSError as error:
+        raise GymnastError(f"'{run.folder / lineage.FILE}' cannot be written: {error.strerror or error}.") from error
+
+
+def begin_again(session: Session, run: Run) -> None:
+    """Load the first weights of a run that began with another's once more, to repeat it."""
+    source = find_source(session.config, run.root)
+    if source is None:
+        return
+    parent = lineage.read(run.folder).parent
+    if parent is not None and parent.get("sha256") != source.about["sha256"]:
+        raise UsageError(f"Run {run.id} began with {source.reference}, which holds other weights now.")
+    take_over(session, source)
