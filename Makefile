@@ -4,6 +4,7 @@
 PYTHON ?= python3
 CONFIG ?= CartPole-v1:ppo
 ARGS ?=
+TEST_WORKERS ?= 2
 BIN := .venv/bin
 
 .PHONY: train test install install-dev lint types imports unit clean
@@ -42,7 +43,7 @@ imports: .venv/.installed-dev
 	$(BIN)/lint-imports
 
 unit: .venv/.installed-dev
-	OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy $(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile
 
 clean:
 	rm -rf .venv build dist src/*.egg-info

@@ -188,7 +188,7 @@ def test_manifest_is_readable_without_the_tensors(run):
     assert math.isnan(manifest.metrics.pop("loss"))
     assert manifest.metrics == {"eval/return_mean": 1.5, "kl": 0.25, "absent": None}
     assert manifest.counters == {"env_steps": 9, "updates": 3} and manifest.step == 9
-    assert set(manifest.versions) == {"gymnast", "torch", "numpy", "python"}
+    assert set(manifest.versions) == {"gymnast", "torch", "numpy", "gymnasium", "python", "cpu"}
     assert manifest.files[ck.POLICY]["size"] == (folder / ck.POLICY).stat().st_size
     (folder / ck.STATE).unlink()
     only_policy = load(folder, with_state=False)

@@ -50,6 +50,7 @@ ALIASES: dict[str, str] = {
     "eval_freq": "eval.every",
     "n_eval_episodes": "eval.episodes",
     "eval_episodes": "eval.episodes",
+    "deterministic": "eval.deterministic",
     "save_freq": "train.checkpoint_every",
     "normalize": "policy.normalize_obs",
     "log_std_init": "policy.log_std_init",
