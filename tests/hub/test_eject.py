@@ -285,6 +285,14 @@ def test_refuses_spaces(tmp_path: Path, env: str, words: str) -> None:
         eject(run)
 
 
+@pytest.mark.parametrize("env", ["MiniGrid-Empty-5x5-v0", "BipedalWalker-v3", "gymnast/Bandit-v0"])
+def test_refuses_envs_that_need_gymnast(tmp_path: Path, env: str) -> None:
+    small = ["env.n_envs=2", "algo.n_steps=8", "algo.batch_size=16", "env.vectorization=inprocess", "env.time_limit=8"]
+    run = trained(f"{env}:ppo", 16, [*small, "eval.episodes=1"], tmp_path)
+    with pytest.raises(UsageError, match="a script without gymnast cannot have that env"):
+        eject(run)
+
+
 def test_refuses_a_run_that_lost_a_worker(cases: dict[str, Case], tmp_path: Path) -> None:
     run = copy_of(cases["ppo in a worker pool"], tmp_path)
     rows = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]

@@ -101,6 +101,12 @@ def gather(run: Run) -> Facts:
     plan = make_plan(config, horizon=limit)
     n_steps = plan.n_steps if config.algo.id == "reinforce" else counters["vec_steps"] // counters["iteration"]
     bare = make_one(config.env)
+    if bare.spec is not None and str(bare.spec.entry_point).startswith("gymnast."):
+        bare.close()
+        raise UsageError(
+            f"Run {run.id} plays '{config.env.id}' as gymnast makes it (its own env, or one it corrects or encodes): a script "
+            "without gymnast cannot have that env."
+        )
     envs = make_envs(config.env.model_copy(update={"vectorization": "inprocess"}), 1)
     try:
         facts = Facts(
