@@ -120,7 +120,7 @@ def trained(reference: str, seed: int, *overrides: str) -> dict[str, Any]:
 
     from gymnast.config.load import resolve
     from gymnast.metrics.sinks.jsonl import read_rows
-    from gymnast.training.loop import train
+    from gymnast.training.train import train
 
     settings = {"train.stop_when_solved": False, "train.seed": seed, "eval.episodes": 2000, "eval.every": 10**8}
     # All slots end together: a window of one episode per slot holds exactly those that are new.

@@ -25,8 +25,8 @@ from gymnast.runs import checkpoint
 from gymnast.runs.refs import resolve_checkpoint
 from gymnast.runs.store import Run, runs_root
 from gymnast.training.loop import TrainResult
-from gymnast.training.loop import train as train_run
 from gymnast.training.session import load_policy
+from gymnast.training.train import train as train_run
 
 
 def train(

@@ -35,7 +35,7 @@ TINY = {"train": ["-n", "64", "eval.episodes=2", "--quiet"], "eval": ["-e", "2"]
 DRIVER = """
 import json, os, sys
 import gymnasium, torch
-import gymnast.api, gymnast.training.loop
+import gymnast.api, gymnast.training.train
 from gymnast.cli import main
 
 torch.set_num_threads(1)

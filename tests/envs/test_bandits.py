@@ -266,7 +266,7 @@ def test_pictures_follow_the_game(kind: str) -> None:
 def test_every_algorithm_finds_the_best_arm(algorithm: str, tmp_path: Any) -> None:
     """To within 2 of the optimum; regret falls and reaches the metrics."""
     from gymnast.metrics.sinks.jsonl import read_rows
-    from gymnast.training.loop import train
+    from gymnast.training.train import train
 
     train(resolve(f"{BANDIT}:{algorithm}", ["eval.episodes=40"]), tmp_path)
     assert "identical" not in next(tmp_path.glob("*/log.txt")).read_text()  # the one state is; what it pays is not

@@ -26,7 +26,7 @@ from gymnast.evaluation.exact import tabular_model
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.seeding import env_seeds
 from gymnast.training.evaluator import eval_env_config
-from gymnast.training.loop import train
+from gymnast.training.train import train
 
 LENGTHS = (10, 500)
 

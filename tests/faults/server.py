@@ -136,13 +136,6 @@ def serve() -> None:
 def _import_everything() -> None:
     import gymnasium  # noqa: F401
 
-    import gymnast.cli.app
-    import gymnast.cli.start
-    import gymnast.evaluation.trace
-    import gymnast.evaluation.video
-    import gymnast.training.loop
-    import gymnast.training.rewind  # noqa: F401
-
 
 def _wait(pid: int, timeout: float) -> int | None:
     end = time.monotonic() + timeout

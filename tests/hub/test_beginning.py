@@ -67,7 +67,7 @@ def test_a_run_that_begins_with_a_model(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a model file holds none that could be read"):
         started(tmp_path / "model.zip", tmp_path / "runs", "train.init_optimizer=true")
     with pytest.raises(UsageError, match="only `gymnast train` and gymnast.train"):
-        gymnast.training.loop.train(gymnast.config.load.from_saved(result.run.config()), tmp_path / "runs")
+        gymnast.training.train.train(gymnast.config.load.from_saved(result.run.config()), tmp_path / "runs")
 
 
 def test_noise_that_cannot_be_taken_over_is_new(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from gymnast.hub.ejected.facts import digest
 from gymnast.hub.ejected.template import chosen, wrapped
 from gymnast.runs import checkpoint, lineage
 from gymnast.runs.store import Run
-from gymnast.training.loop import Resume, resume_point, train
+from gymnast.training.train import Resume, resume_point, train
 
 PROJECT = Path(__file__).parents[2]
 ALLOWED = {"__future__", "collections", "hashlib", "itertools", "math", "typing", "gymnasium", "numpy", "torch"}

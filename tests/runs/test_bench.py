@@ -12,7 +12,7 @@ from gymnast.config.schema import EnvConfig
 from gymnast.envs.benching import Measurement, Setting
 from gymnast.errors import ConfigError
 from gymnast.runs import bench
-from gymnast.training.loop import train
+from gymnast.training.train import train
 
 CARTPOLE = EnvConfig(id="CartPole-v1", n_envs="auto")
 NATIVE = [Measurement(Setting("native", 8), 1e5), Measurement(Setting("native", 32), 41_000_000.0)]

@@ -25,8 +25,8 @@ from gymnast.runs.diff import diff_runs, verdict
 from gymnast.runs.diff.keys import classify
 from gymnast.runs.diff.rows import Ignored, compare_rows
 from gymnast.runs.store import Run
-from gymnast.training.loop import Resume, resume_point, train
 from gymnast.training.report import Reporter
+from gymnast.training.train import Resume, resume_point, train
 
 PER_ITERATION = 64
 BASE: dict[str, Any] = {

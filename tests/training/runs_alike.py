@@ -15,9 +15,10 @@ from gymnast.metrics.history import History
 from gymnast.metrics.sinks.jsonl import NOT_METRICS, read_rows
 from gymnast.runs import checkpoint
 from gymnast.runs.store import Run
-from gymnast.training.loop import Resume, TrainResult, resume_point, train
+from gymnast.training.loop import TrainResult
 from gymnast.training.report import Reporter
 from gymnast.training.session import Session
+from gymnast.training.train import Resume, resume_point, train
 
 N_ENVS, N_STEPS = 4, 16
 PER_ITERATION = N_ENVS * N_STEPS

@@ -202,7 +202,7 @@ def test_schedules_span_the_whole_budget_on_both_sides_of_a_stop(tmp_path: Path)
 
 def test_optimizer_can_be_left_behind(tmp_path: Path) -> None:
     """Without its moments the same data gives other weights; everything else is as before."""
-    from gymnast.training.loop import Resume, resume_point, train
+    from gymnast.training.train import Resume, resume_point, train
 
     resolved = small("ppo", CARTPOLE)
     whole = run(resolved, tmp_path)
@@ -240,7 +240,7 @@ def test_checkpoints_on_the_way_are_iteration_boundaries(tmp_path: Path) -> None
     expected = end_of(whole.run)
     names = [f"step={step}" for step in checkpoint.steps(whole.run.folder)]
     assert names == [f"step={PER_ITERATION * i}" for i in range(1, 7)]
-    from gymnast.training.loop import Resume, train
+    from gymnast.training.train import Resume, train
 
     for name in names[1:5:2]:
         saved = checkpoint.load(whole.run.folder / "checkpoints" / name)

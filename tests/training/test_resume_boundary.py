@@ -27,8 +27,8 @@ from gymnast.metrics.sinks.jsonl import read_rows
 from gymnast.runs import checkpoint
 from gymnast.timing import StageTimer
 from gymnast.training.iteration import iterate, prepare_next, start
-from gymnast.training.loop import resume_point
 from gymnast.training.session import build
+from gymnast.training.train import resume_point
 
 HAS_ENVPOOL = importlib.util.find_spec("envpool") is not None
 WALK = {"id": "Walk-v0", "vectorization": "native"}

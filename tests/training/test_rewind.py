@@ -16,9 +16,9 @@ from gymnast.config.load import Resolved, from_saved
 from gymnast.errors import UsageError
 from gymnast.runs import checkpoint
 from gymnast.runs.store import Run
-from gymnast.training.loop import Resume, train
 from gymnast.training.rewind import Rewound, rewind
 from gymnast.training.tracing import TraceFile, digest, read_trace
+from gymnast.training.train import Resume, train
 
 CARTPOLE = {"id": "CartPole-v1", "time_limit": 40}
 OFTEN = {"trace_hashes": True, "checkpoint_every": 2 * PER_ITERATION, "keep_checkpoints": 10}

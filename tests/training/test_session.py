@@ -16,7 +16,6 @@ from gymnast.errors import ConfigError, UsageError
 from gymnast.metrics.sinks.jsonl import read_rows
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.rollout.auto_steps import measure_n_steps
-from gymnast.training.loop import train
 from gymnast.training.session import (
     build,
     choose_device,
@@ -24,6 +23,7 @@ from gymnast.training.session import (
     policy_tensors,
     warm_up_normaliser,
 )
+from gymnast.training.train import train
 
 ENDLESS = {"env": {"id": "CliffWalking-v1", "n_envs": 2}, "algo": {"id": "reinforce"}, "train": {"env_steps": 1000}}
 

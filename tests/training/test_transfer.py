@@ -21,7 +21,7 @@ from gymnast.errors import CheckpointError, ConfigError, UsageError
 from gymnast.metrics.sinks.jsonl import read_rows
 from gymnast.runs import checkpoint, index, lineage
 from gymnast.runs.store import Run
-from gymnast.training import loop
+from gymnast.training import loop, train
 from gymnast.training.evaluations import Evaluations
 from gymnast.training.fitting import fit
 from gymnast.training.iteration import start
@@ -277,7 +277,7 @@ def test_the_run_says_where_it_comes_from(own: Run, capsys: pytest.CaptureFixtur
     root, name = own.root, str(checkpoint.read_pointer(own.folder, "best"))
     own.point_last()
     resolved = begun("@last", policy={"hidden": [16], "normalize_obs": True, "critic_hidden": [8]}, train=SHORT)
-    child = loop.train(resolved, root, reporter=Reporter(Console(width=200)))
+    child = train.train(resolved, root, reporter=Reporter(Console(width=200)))
     assert child is not None
     assert child.run.config()["train"]["init_from"] == f"{own.id}/{name}"
     parent = parent_of(child.run)

@@ -53,7 +53,7 @@ def start_training(
             "on this command, goes on with it."
         )
     with leaving_at_once():
-        from gymnast.training.loop import train
+        from gymnast.training.train import train
 
     imported()
     from gymnast.hub.beginning import model_source
@@ -99,7 +99,7 @@ def resume_training(
             f"gymnast train {resolved.config.name} --init-from {resolved.config.train.init_from}"
         )
     with leaving_at_once():
-        from gymnast.training.loop import Resume, resume_point, train
+        from gymnast.training.train import Resume, resume_point, train
 
     imported()
     point, skipped = resume_point(run)
