@@ -133,7 +133,7 @@ def main() -> None:
         name: (lambda i, s=settings: ours(env, seeds[i], s)) for name, settings in own.items()
     }
     run = partial(peer, env=env, stop=stop, threads=options.peer_threads, stopper=options.sb3_stopper)
-    contestants |= {name: (lambda i, n=name: run(n, seeds[i])) for name in peers}
+    contestants |= {name: (lambda i, n=name: run(n, seed=seeds[i])) for name in peers}
     config = {"env": env, "seeds": seeds, "peer_stop": list(stop), "peer_threads": options.peer_threads}
     config |= {"sb3_stopper": options.sb3_stopper, "contestants": list(contestants), "versions": all_versions(*peers)}
     name = (
