@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-# A shell starts background jobs with Ctrl-C ignored, and so would every process started here; the tests of Ctrl-C need it.
+# A shell starts background jobs with Ctrl-C ignored, and nohup the loss of the terminal; so would every process started here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
