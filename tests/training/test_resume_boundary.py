@@ -27,7 +27,7 @@ from gymnast.metrics.sinks.jsonl import read_rows
 from gymnast.runs import checkpoint
 from gymnast.timing import StageTimer
 from gymnast.training.iteration import iterate, prepare_next, start
-from gymnast.training.session import build
+from gymnast.training.session import build, repeats
 from gymnast.training.train import resume_point
 
 HAS_ENVPOOL = importlib.util.find_spec("envpool") is not None
@@ -217,3 +217,25 @@ def test_how_often_by_default(horizon: int | None, n_steps: int, iterations: int
     plan = make_plan(small("ppo", WALK, algo=algo).config, horizon=horizon)
     assert plan.resume_every == iterations
     assert plan.resume_every * n_steps >= 100
+
+
+@pytest.mark.parametrize("env", KINDS)
+def test_weights_on_disk_never_stand_without_a_point_to_go_on_from(env: dict[str, Any], tmp_path: Path) -> None:
+    """A kill right after the first best weights, long before the first reset, still leaves an exact point."""
+    judged = {"eval": {"every": PER_ITERATION, "episodes": 2, "start_fraction": None}}
+    resolved = config(env, **judged)
+    far = resolved.config.env.model_copy(update={"resume_every": 10**6})
+    resolved = Resolved(resolved.config.model_copy(update={"env": far}))
+    exact: list[list[bool]] = []
+
+    class Looking(Watcher):
+        def update(self, history: Any, now: float) -> None:
+            super().update(history, now)
+            (folder,) = tmp_path.glob("[a-z]????")
+            found = [checkpoint.load(folder / "checkpoints" / f"step={step}") for step in checkpoint.steps(folder)]
+            exact.append([repeats(one.state) for one in found])
+
+    run(resolved, tmp_path, Looking())
+    seen = [point for point in exact[:-1] if point]
+    assert any(False in point for point in seen), "no weights were saved between resets"
+    assert all(True in point for point in seen)

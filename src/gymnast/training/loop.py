@@ -267,11 +267,22 @@ class Loop:
 
     def _save(self, row: Row, *, best: bool, latest: bool = True) -> None:
         session, run = self.session, self.run
+        if not latest and self.boundary is not None:
+            # Weights between two resets of the envs: where the run can go on from must be on disk before them.
+            self._save_boundary()
         self.saver.save(self._pack(row), best=best, metrics_file=run.metrics_path, latest=latest)
         if latest:
             self.progress.saved_at = session.counters.env_steps
         self._beat()
         index.upsert(run)
+
+    def _save_boundary(self) -> None:
+        """Write the boundary that is kept in memory, unless a newer one is on disk."""
+        steps, _ = self.boundary_steps
+        if self.boundary is not None and self.progress.saved_at < steps:
+            self.saver.save(self.boundary, best=False, metrics_file=self.run.metrics_path)
+            self.progress.saved_at = steps
+        self.boundary = None
 
     def _pack(self, row: Row) -> checkpoint.Packed:
         session = self.session
@@ -286,8 +297,7 @@ class Loop:
         progress, (steps, vec_steps) = self.progress, self.boundary_steps
         reason = f"interrupted ({self.stop.name}) in iteration {self.session.counters.iteration + 1}"
         try:
-            if self.boundary is not None and progress.saved_at < steps:
-                self.saver.save(self.boundary, best=False, metrics_file=self.run.metrics_path)
+            self._save_boundary()
             self.saver.close()
         finally:  # a second signal does not wait for the disk, but the run still says how it ended
             self.run.finish("interrupted", reason, **self._status() | {"env_steps": steps, "vec_steps": vec_steps})
