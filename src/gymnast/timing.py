@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -13,6 +13,8 @@ class StageTimer:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self.started = time.perf_counter()
+        self.recorder: Callable[[str, float], None] | None = None
+        """Hears of every stage and its seconds when it ends; for `--profile`."""
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -26,6 +28,8 @@ class StageTimer:
     def add(self, name: str, seconds: float) -> None:
         """Count `seconds` under `name`; the form for hot loops that read the clock themselves."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+        if self.recorder is not None:
+            self.recorder(name, seconds)
 
     def wall(self) -> float:
         """Seconds since this timer was made."""

@@ -25,9 +25,11 @@ from counter_env import (
 )
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from gymnast.config.schema import EnvConfig
 from gymnast.envs import actions as actions_module
 from gymnast.envs import snapshots
 from gymnast.envs.inprocess import InProcessVector
+from gymnast.envs.make import make_envs, make_one
 from gymnast.envs.native import NativeVector
 from gymnast.envs.vector import EndedEpisode, StepRow, VectorEnv
 from gymnast.envs.workers import WorkerPool
@@ -611,3 +613,25 @@ def test_nested_observations_are_flat(build: Build, kind: str) -> None:
         ended = envs.step(np.array([0, 1]), row)
     assert len(ended) == 2
     assert set(ended[0].final_obs) == names
+
+
+# --- ALE's own vector env, which plays nothing but its games --------------------------------------------------------
+
+
+@pytest.mark.parametrize("life_loss", ["ignore", "episode"])
+def test_ales_vector_env_equals_a_plain_loop(life_loss: str) -> None:
+    """No transition is added, dropped or changed over ends and cuts; without random streams both play the same."""
+    pytest.importorskip("ale_py", reason="ale-py is not installed")
+    protocol = {"sticky": 0.0, "noops": 0, "life_loss": life_loss, "frame_cap": 300}
+    config = EnvConfig(id="ALE/Breakout-v5", atari=protocol)
+    seeds = env_seeds(0, "train_envs", 3)
+    with closing(make_envs(config, 3)) as envs:
+        assert envs.describe().startswith("3 games in ALE's vector env")
+        row = started(envs, seeds)
+        actions = random_actions(envs, 160)
+        rows, ended = [], []
+        for action in actions:
+            ended += [(e.index, e.ret, e.length, e.terminated) for e in envs.step(action, row)]
+            rows.append(row.obs.tobytes())
+    assert (rows, ended) == plain_loop(functools.partial(make_one, config), seeds, actions)
+    assert len(ended) >= 6

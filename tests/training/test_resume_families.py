@@ -12,6 +12,16 @@ ENVS = {
     "MuJoCo by snapshot": {"id": "Ant-v5", "time_limit": 30, "vectorization": "inprocess"},
     "MinAtar by snapshot": {"id": "MinAtar/SpaceInvaders-v1", "time_limit": 30, "vectorization": "inprocess"},
     "MiniGrid by replay": {"id": "MiniGrid-DoorKey-5x5-v0", "time_limit": 30, "vectorization": "inprocess"},
+    "Atari by snapshot": {
+        "id": "ALE/Pong-v5",
+        "atari": {"obs": "objects", "sticky": 0.25, "frame_cap": 120},
+        "vectorization": "inprocess",
+    },
+    "Atari by replay": {
+        "id": "ALE/Qbert-v5",
+        "atari": {"obs": "ram", "life_loss": "terminal", "frame_cap": 120},
+        "vectorization": "inprocess",
+    },
 }
 
 

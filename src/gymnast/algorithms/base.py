@@ -13,6 +13,7 @@ from gymnast.rollout.buffer import Batch, Rollout
 from gymnast.rollout.returns import RewardScaler, gae
 
 Coefficients = dict[str, float]
+"""Of one iteration by name. A captured update has them as 0-d tensors on the device instead."""
 C = TypeVar("C", bound=OnPolicyConfig)
 
 
@@ -72,7 +73,7 @@ class Algorithm(Generic[C]):
         """Generalised advantages and returns; shared by the actor–critic algorithms."""
         advantage, target = gae(
             self.rewards(rollout, c),
-            rollout.value[: rollout.length].numpy(),
+            rollout.values(),
             rollout.next_value[: rollout.length],
             rollout.terminated[: rollout.length],
             rollout.truncated[: rollout.length],

@@ -18,8 +18,8 @@ from gymnast.policies.flat import FlatParameters
 class Optimizer(Protocol):
     """What the update needs."""
 
-    def step(self, learning_rate: float) -> None:
-        """Move the parameters against their gradients."""
+    def step(self, learning_rate: float | Tensor) -> None:
+        """Move the parameters against their gradients; a captured update has the rate as a tensor."""
 
     def reset(self) -> None:
         """Forget all moments."""
@@ -41,7 +41,7 @@ class Adam:
         self._step = torch.zeros((), device=flat.values.device)
         self._rate = torch.zeros((), device=flat.values.device)
 
-    def step(self, learning_rate: float) -> None:
+    def step(self, learning_rate: float | Tensor) -> None:
         """One fused kernel over all parameters."""
         self._step += 1
         self._rate.fill_(learning_rate)
@@ -89,7 +89,7 @@ class RMSprop:
         self._start = 0.0 if config.id == "rmsprop_torch" else 1.0
         self._square = torch.full_like(flat.values, self._start)
 
-    def step(self, learning_rate: float) -> None:
+    def step(self, learning_rate: float | Tensor) -> None:
         """A handful of operations over all parameters."""
         values, grads, config = self._flat.values, self._flat.grads, self._config
         if config.weight_decay:
@@ -100,7 +100,10 @@ class RMSprop:
             root = self._square.sqrt().add_(config.eps)
         else:
             root = (self._square + config.eps).sqrt_()
-        values.addcdiv_(grads, root, value=-learning_rate)
+        if isinstance(learning_rate, Tensor):
+            values.sub_(grads.div(root).mul_(learning_rate))
+        else:
+            values.addcdiv_(grads, root, value=-learning_rate)
 
     def reset(self) -> None:
         """Forget all moments."""

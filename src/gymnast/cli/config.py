@@ -28,13 +28,21 @@ def list_configs(
     as_json: AsJson = False,
 ) -> None:
     """All presets, shipped and from ./configs."""
-    from gymnast.config.files import known_envs
+    from gymnast.cli.env import shared_configs
+    from gymnast.config.files import known_envs, variant_names
 
+    found = dict(known_envs())
+    found |= {env_id: [base] for env_id, base in shared_configs(set(found), every_game=bool(words))}
     rows = []
-    for env_id, files in known_envs():
-        variants = dict.fromkeys(name for file in files for name in file.variants)
-        rows += [{"config": f"{env_id}:{name}", "files": [file.label for file in files]} for name in variants]
-    rows = [row for row in rows if all(_fuzzy(word.lower(), str(row["config"]).lower()) for word in words or [])]
+    for env_id, files in found.items():
+        labels = [file.label for file in files]
+        rows += [{"config": f"{env_id}:{name}", "files": labels} for name in variant_names(files)]
+    for finds in (_inside, _fuzzy):
+        if hits := [
+            row for row in rows if all(finds(word.lower(), str(row["config"]).lower()) for word in words or [])
+        ]:
+            break
+    rows = hits
     if as_json:
         echo_json(rows)
         return
@@ -45,9 +53,13 @@ def list_configs(
 
         hint = did_you_mean(
             " ".join(words or []),
-            [f"{env}:{name}" for env, files in known_envs() for file in files for name in file.variants],
+            [f"{env}:{name}" for env, files in found.items() for file in files for name in file.variants],
         )
         raise UsageError(f"No config matches {' '.join(words or [])!r}.{hint}")
+
+
+def _inside(word: str, text: str) -> bool:
+    return word in text
 
 
 def _fuzzy(word: str, text: str) -> bool:
@@ -69,6 +81,7 @@ def show(
     from gymnast.config.plan import make_plan
 
     resolved = resolve(reference, overrides or [], generic=generic)
+    _refuse_unknown(resolved.config)
     plan = make_plan(resolved.config, recommended=_recommended(resolved.config))
     data = resolved.config.model_dump(mode="json")
     if as_json:
@@ -92,6 +105,21 @@ def show(
             table.add_row(key, text_of(value), origin, style=None if origin != "default" else "dim")
     console.print(table)
     console.print(f"The spec of the env: gymnast env show {resolved.config.env.id}", style="dim")
+
+
+def _refuse_unknown(config: RunConfig) -> None:
+    """Where a base alone speaks for an env, its id may be anything: ask Gymnasium whether there is such an env."""
+    from gymnast.config.files import env_files, own_files
+
+    if own_files(config.env.id) or not env_files(config.env.id):
+        return
+    import contextlib
+
+    from gymnast.envs.registry import env_spec
+    from gymnast.errors import MissingPackageError
+
+    with contextlib.suppress(MissingPackageError):  # its settings can be shown all the same
+        env_spec(config.env.id, config.env.module)
 
 
 def _recommended(config: RunConfig) -> tuple[int, str] | None:
@@ -187,7 +215,7 @@ def check(
     problems = 0
     for reference in ids:
         try:
-            resolve(reference)
+            _refuse_unknown(resolve(reference).config)
         except GymnastError as error:
             problems += 1
             typer.echo(f"✗ {reference}: {error}", err=True)
@@ -200,17 +228,14 @@ def _expand(references: list[str] | None) -> list[str]:
     """Configs to check: a file or an env without a variant stands for all its variants."""
     from gymnast.config import files
 
-    everything = {
-        env: dict.fromkeys(name for file in found for name in file.variants) for env, found in files.known_envs()
-    }
     if not references:
-        return [f"{env}:{name}" for env, names in everything.items() for name in names]
+        return [f"{env}:{name}" for env, found in files.known_envs() for name in files.variant_names(found)]
     ids: list[str] = []
     for reference in references:
         if reference.endswith((".yaml", ".yml")):
             ids += [f"{reference}:{name}" for name in files.read(Path(reference)).variants]
-        elif reference in everything:
-            ids += [f"{reference}:{name}" for name in everything[reference]]
+        elif found := files.env_files(reference):
+            ids += [f"{reference}:{name}" for name in files.variant_names(found)]
         else:
             ids.append(reference)
     return ids

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gymnast.cli import env_audit, env_bench, env_check
 from gymnast.cli.options import AsJson, echo_json
+
+if TYPE_CHECKING:
+    from gymnast.config.files import ConfigFile
 
 app = typer.Typer(
     help="Environments: what there is, spec cards, checks of your own env, speed, and what rewards look like.",
@@ -22,7 +25,7 @@ def list_envs(
     as_json: AsJson = False,
 ) -> None:
     """Environments with presets; with --all every installed Gymnasium id."""
-    rows = _presets()
+    rows = _presets(every_game=everything or bool(words))
     if everything:
         known = {row["id"] for row in rows}
         rows += [row for row in _registered() if row["id"] not in known]
@@ -48,32 +51,40 @@ def list_envs(
     Console(highlight=False).print(table)
 
 
-def _presets() -> list[dict[str, Any]]:
-    """Envs with a file, shipped or the user's own."""
-    from gymnast.config.files import known_envs
+def _presets(*, every_game: bool) -> list[dict[str, Any]]:
+    """Envs with a file, shipped or the user's own, and those that share a base: each of them, or one row for all."""
+    from gymnast.config.files import known_envs, variant_names
 
     rows = []
     for env_id, files in known_envs():
-        variants = list(dict.fromkeys(name for file in files for name in file.variants))
         spec: dict[str, Any] = next((file.data["spec"] for file in reversed(files) if file.data.get("spec")), {})
-        family = next((str(file.data["extends"]) for file in reversed(files) if file.data.get("extends")), "")
-        rows.append(_row(env_id, family, variants, spec.get("solved_at"), spec.get("description", "")))
-    return rows
+        bases = [file.data.get("extends") or (file.path.stem if file.patterns else None) for file in files]
+        family = next((str(base) for base in reversed(bases) if base), "")
+        rows.append(_row(env_id, family, variant_names(files), spec.get("solved_at"), spec.get("description", "")))
+    shared = shared_configs({str(row["id"]) for row in rows}, every_game=every_game)
+    return rows + [_row(env_id, base.path.stem, list(base.variants), None, "") for env_id, base in shared]
+
+
+def shared_configs(but: set[str], *, every_game: bool) -> list[tuple[str, ConfigFile]]:
+    """What a base says it is for, besides envs listed already: `ALE/*-v5`, or every installed id like that."""
+    from gymnast.config.files import general_bases
+
+    found = [(pattern, base) for base in general_bases() for pattern in base.patterns]
+    if every_game:
+        from gymnast.envs.registry import ids_like
+
+        found = [(env_id, base) for pattern, base in found for env_id in ids_like(pattern) or [pattern]]
+    return [(env_id, base) for env_id, base in dict(found).items() if env_id not in but]
 
 
 def _registered() -> list[dict[str, Any]]:
     """What Gymnasium knows once the installed families have registered their envs."""
-    import contextlib
-
     import gymnasium as gym
 
-    from gymnast.envs.registry import FAMILIES, env_spec
-    from gymnast.errors import UsageError
+    from gymnast.envs.registry import ids_like
 
-    for beginning in FAMILIES:
-        with contextlib.suppress(UsageError):  # asking for any id of a family imports it
-            env_spec(beginning)
-    return [_row(i, _family_of(spec), [], spec.reward_threshold, "") for i, spec in sorted(gym.registry.items())]
+    specs = [gym.registry[env_id] for env_id in ids_like()]
+    return [_row(spec.id, _family_of(spec), [], spec.reward_threshold, "") for spec in specs]
 
 
 def _row(env_id: str, family: str, variants: list[str], solved_at: Any, description: str) -> dict[str, Any]:
@@ -119,6 +130,7 @@ def show(
     from gymnast.cli.start import generic
     from gymnast.config.load import resolve
     from gymnast.envs.choose import choose_vectorization
+    from gymnast.envs.families.atari import protocol
     from gymnast.envs.time_limits import time_limit_of
     from gymnast.envs.wrappers.show import layers, lines, short
 
@@ -140,6 +152,7 @@ def show(
                     }
                     for layer in wrapped[1:]
                 ],
+                "protocol": protocol.protocol_of(config.env),
                 **spec.model_dump(mode="json"),
             }
         )
@@ -159,6 +172,8 @@ def show(
     if spec.actions:
         facts.add_row("actions", ", ".join(f"{i} {label}" for i, label in enumerate(spec.actions)))
     facts.add_row("time limit", str(limit or spec.horizon or "none"))
+    if how := protocol.sentence(config.env):
+        facts.add_row("protocol", how)
     facts.add_row("reward", _range(spec.reward_range))
     facts.add_row("return", _range(spec.return_range))
     if spec.solved_at is not None or spec.solved_source:

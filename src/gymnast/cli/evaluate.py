@@ -38,8 +38,9 @@ def evaluate(
     deterministic = _deterministic(agent, stochastic)
 
     from gymnast.envs.choose import playable
+    from gymnast.envs.families.atari.protocol import sentence
     from gymnast.training.evaluator import eval_env_config, make_evaluation, run_evaluation
-    from gymnast.training.session import prepare_process
+    from gymnast.training.machine import prepare_process
 
     prepare_process(1)
     changed = {"episodes": episodes, "deterministic": deterministic}
@@ -58,6 +59,8 @@ def evaluate(
         return
     typer.echo(f"{config.name} {agent.source}")
     typer.echo(result.sentence())
+    if how := sentence(env_config):
+        typer.echo(f"protocol: {how}")
     for key, value in differences.items():
         typer.echo(f"differs from training: {key} = {value}")
 

@@ -15,6 +15,7 @@ from gymnast.cli import imported, leaving_at_once
 if TYPE_CHECKING:
     from gymnast.config.load import Resolved
     from gymnast.training.loop import TrainResult
+    from gymnast.training.profile import Profile
 
 
 def start_training(
@@ -26,6 +27,7 @@ def start_training(
     quiet: bool,
     confirm: bool,
     unfinished: bool = False,
+    profile: bool = False,
 ) -> None:
     """Resolve, train, and leave with the right exit code."""
     from gymnast.config.load import resolve
@@ -45,7 +47,7 @@ def start_training(
     _pin_init_from(resolved, root)
     left = unfinished_run(root, resolved.config.model_dump(mode="json"))
     if left is not None and unfinished:
-        resume_training(left.id, [], {}, runs_dir, quiet=quiet, optimizer=True)
+        resume_training(left.id, [], {}, runs_dir, quiet=quiet, optimizer=True, profile=profile)
         return
     if left is not None and not left.is_alive():
         resolved.notices.append(
@@ -60,7 +62,8 @@ def start_training(
 
     ask = _ask if confirm else None
     source = model_source(resolved.config)
-    result = train(resolved, root, reporter=_reporter(quiet), confirm=ask, source=source)
+    recorded = _profile(profile)
+    result = train(resolved, root, reporter=_reporter(quiet), confirm=ask, source=source, profile=recorded)
     _leave(result)
 
 
@@ -83,6 +86,7 @@ def resume_training(
     *,
     quiet: bool,
     optimizer: bool,
+    profile: bool = False,
 ) -> None:
     """Continue a run."""
     from gymnast.config.load import from_saved
@@ -116,7 +120,7 @@ def resume_training(
                 f"Run {run.id} has spent its budget of {budget:,} {axis.replace('_', ' ')}. "
                 f"Give it more: gymnast resume {run.id} {option} {2 * done}"
             )
-    _leave(train(resolved, root, reporter=reporter, resume=Resume(run, point, optimizer)))
+    _leave(train(resolved, root, reporter=reporter, resume=Resume(run, point, optimizer), profile=_profile(profile)))
 
 
 def generic(env_id: str, algorithm: str, env: dict[str, Any]) -> dict[str, Any]:
@@ -124,6 +128,14 @@ def generic(env_id: str, algorithm: str, env: dict[str, Any]) -> dict[str, Any]:
     from gymnast.envs.defaults import generic_defaults
 
     return generic_defaults(env_id, algorithm, env)
+
+
+def _profile(wanted: bool) -> Profile | None:
+    if not wanted:
+        return None
+    from gymnast.training.profile import Profile
+
+    return Profile.of_this_process()
 
 
 def _reporter(quiet: bool) -> Any:

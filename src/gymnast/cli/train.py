@@ -29,6 +29,10 @@ InitFrom = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result.")]
+Profile = Annotated[
+    bool,
+    typer.Option("--profile", help="Write where the time goes into the run's folder: a table and a Perfetto trace."),
+]
 
 
 def train(
@@ -48,6 +52,7 @@ def train(
         bool,
         typer.Option("--resume", help="Go on with the newest unfinished run of exactly this config, if there is one."),
     ] = False,
+    profile: Profile = False,
     algo: Annotated[str | None, typer.Option("--algo", help="Variant, as in rl-zoo.", show_default=False)] = None,
     env: Annotated[
         str | None, typer.Option("--env", "--env-id", help="Environment, as in rl-zoo.", show_default=False)
@@ -70,7 +75,16 @@ def train(
     )
     from gymnast.cli.start import start_training
 
-    start_training(reference, overrides, settings, runs_dir, quiet=quiet, confirm=confirm, unfinished=unfinished)
+    start_training(
+        reference,
+        overrides,
+        settings,
+        runs_dir,
+        quiet=quiet,
+        confirm=confirm,
+        unfinished=unfinished,
+        profile=profile,
+    )
 
 
 def resume(
@@ -88,15 +102,15 @@ def resume(
     ] = True,
     device: Device = None,
     quiet: Quiet = False,
+    profile: Profile = False,
     runs_dir: RunsDir = None,
 ) -> None:
     """Continue a run exactly where its last checkpoint stands."""
     settings = _settings({"train.env_steps": env_steps, "train.vec_steps": vec_steps, "train.device": device})
     from gymnast.cli.start import resume_training
 
-    resume_training(
-        reference, [*(overrides or []), *(with_ or [])], settings, runs_dir, quiet=quiet, optimizer=optimizer
-    )
+    given = [*(overrides or []), *(with_ or [])]
+    resume_training(reference, given, settings, runs_dir, quiet=quiet, optimizer=optimizer, profile=profile)
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,9 +14,10 @@ from gymnast.errors import ConfigError, did_you_mean
 
 SHIPPED = Path(__file__).parent.parent / "presets"
 USER_FOLDER = Path("configs")
+BASES = "bases"
 NAMESPACES = ("ALE", "MinAtar", "gymnast")
 """Of env ids with a slash, which file names have as an underscore."""
-TOP_KEYS = ("id", "aliases", "extends", "spec", "defaults", "variants")
+TOP_KEYS = ("id", "aliases", "extends", "for", "spec", "defaults", "variants")
 Path_ = tuple[str, ...]
 
 
@@ -31,6 +33,15 @@ class ConfigFile:
     def variants(self) -> dict[str, Any]:
         """The variants by name; a body may be None."""
         return self.data.get("variants") or {}
+
+    @property
+    def patterns(self) -> list[str]:
+        """Of a base: ids of the envs that have it without saying so, `*` for any characters."""
+        return self.data.get("for") or []
+
+    def is_for(self, env_id: str) -> bool:
+        """Whether an env has this base without saying so."""
+        return any(fnmatch.fnmatchcase(env_id, pattern) for pattern in self.patterns)
 
     @property
     def label(self) -> str:
@@ -99,9 +110,17 @@ def _read(path: Path, modified: int) -> ConfigFile:
     for key in ("id", "extends"):
         if not isinstance(data.get(key, ""), (str, type(None))):
             raise ConfigError(f"{file.where((key,))}: '{key}' must be text (got {data[key]!r}).")
-    aliases = [] if data.get("aliases") is None else data["aliases"]
-    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
-        raise ConfigError(f"{file.where(('aliases',))}: 'aliases' must be a list of env ids (got {aliases!r}).")
+    for key in ("aliases", "for"):
+        ids = [] if data.get(key) is None else data[key]
+        if not isinstance(ids, list) or not all(isinstance(env_id, str) for env_id in ids):
+            raise ConfigError(f"{file.where((key,))}: '{key}' must be a list of env ids (got {ids!r}).")
+    if file.patterns and path.parent.name != BASES:
+        where = f"{USER_FOLDER / BASES}/NAME.yaml"
+        raise ConfigError(
+            f"{file.where(('for',))}: 'for' belongs in a shared base ({where}); this file is for one env."
+        )
+    if file.patterns and not file.variants:
+        raise ConfigError(f"{file.where(('for',))}: 'for' needs variants, which are what those envs are trained with.")
     for name, body in file.variants.items():
         if not isinstance(body, (dict, type(None))):
             raise ConfigError(f"{file.where(('variants', name))}: variant '{name}' must be a mapping, got {body!r}.")
@@ -127,20 +146,46 @@ def read(path: Path) -> ConfigFile:
         raise ConfigError(f"Cannot read config file {path}: it is not UTF-8 text.") from None
 
 
-def base(name: str, wanted_by: str) -> ConfigFile:
-    """A shared base from ./configs/bases or the shipped ones."""
-    for folder in (USER_FOLDER / "bases", SHIPPED / "bases"):
-        path = folder / f"{name}.yaml"
-        if path.is_file():
-            return read(path)
-    known = [path.stem for path in (SHIPPED / "bases").glob("*.yaml")]
-    raise ConfigError(
-        f"{wanted_by}: unknown base '{name}'.{did_you_mean(name, known)} Known: {', '.join(sorted(known))}."
-    )
+def base_of(file: ConfigFile) -> ConfigFile:
+    """The shared base that a file extends, from ./configs/bases or the shipped ones."""
+    name, known = str(file.data["extends"]), _bases()
+    if name in known:
+        return read(known[name])
+    where = file.where(("extends",))
+    raise ConfigError(f"{where}: unknown base '{name}'.{did_you_mean(name, known)} Known: {', '.join(sorted(known))}.")
+
+
+def _bases() -> dict[str, Path]:
+    """All bases by name; the user's own take the place of shipped ones."""
+    return {path.stem: path for folder in (SHIPPED, USER_FOLDER) for path in sorted((folder / BASES).glob("*.yaml"))}
+
+
+def general_bases() -> list[ConfigFile]:
+    """The bases that say for which envs they are."""
+    return [file for file in map(read, _bases().values()) if file.patterns]
+
+
+def _general_base(env_id: str, own: list[ConfigFile]) -> list[ConfigFile]:
+    """The base that is for this env, unless its own files extend another one (which may be unknown: that is said later)."""
+    named = [str(file.data["extends"]) for file in own if file.data.get("extends")]
+    found = [read(path) for name, path in _bases().items() if name == named[-1]] if named else general_bases()
+    return [file for file in found if file.is_for(env_id)][:1]
+
+
+def variant_names(stack: list[ConfigFile]) -> list[str]:
+    """The variants of an env, by the files that are layered for it."""
+    return list(dict.fromkeys(name for file in stack for name in file.variants))
 
 
 def env_files(env_id: str) -> list[ConfigFile]:
-    """The file of an env, shipped or of a plug-in, and the user's own in ./configs, in the order they are layered."""
+    """The files of an env in the order they are layered: a base that is for it, its own one, shipped or of a plug-in, and the
+    user's in ./configs."""
+    own = own_files(env_id)
+    return [*_general_base(env_id, own), *own]
+
+
+def own_files(env_id: str) -> list[ConfigFile]:
+    """The files that are for this env alone."""
     name = env_id.replace("/", "_") + ".yaml"
     folders = [SHIPPED / "envs"]
     if not (folders[0] / name).is_file():
@@ -160,7 +205,8 @@ def known_envs() -> Iterator[tuple[str, list[ConfigFile]]]:
                 continue  # ours stays
             file = read(path)
             names.setdefault(str(file.data.get("id", path.stem)), []).append(file)
-    yield from sorted(names.items())
+    for env_id, own in sorted(names.items()):
+        yield env_id, [*_general_base(env_id, own), *own]
 
 
 def known_env_ids() -> list[str]:

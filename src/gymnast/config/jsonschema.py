@@ -37,6 +37,7 @@ _TOP = {
     "id": "The environment this file is for.",
     "aliases": "Former ids of the environment.",
     "extends": "A shared base: a file in ./configs/bases or among the shipped ones.",
+    "for": "Of a shared base: the envs (ALE/*-v5) that have its defaults and variants without a file of their own.",
     "spec": "What is known about the environment.",
     "defaults": "Settings of all variants.",
     "variants": "Settings by name: `gymnast train ENV:NAME`. The algorithm is named in `algo.id` or in the name (my_ppo).",
@@ -57,8 +58,10 @@ def config_schema() -> dict[str, Any]:
     definitions["Defaults"] = _mapping(layer)
     definitions["Variant"] = _mapping({"extends": parent, **layer})
     text: dict[str, Any] = {"type": ["string", "null"]}
+    ids = {"type": ["array", "null"], "items": {"type": "string"}}
     special: dict[str, dict[str, Any]] = {
-        "aliases": {"type": ["array", "null"], "items": {"type": "string"}},
+        "aliases": ids,
+        "for": ids,
         "spec": {"$ref": f"#/definitions/{sections['spec'].__name__}"},
         "defaults": {"$ref": "#/definitions/Defaults"},
         "variants": {"type": ["object", "null"], "additionalProperties": {"$ref": "#/definitions/Variant"}},

@@ -1,7 +1,8 @@
 """From `ENV:VARIANT` and overrides to one typed `RunConfig`, with the origin of every value (CFG-1, CFG-2, RUN-3).
 
 Layers, later ones win: base defaults → base settings of the algorithm → env file defaults → parent variants → variant →
-the same from ./configs → command line. Mappings merge, lists and scalars replace, a schedule replaces a number whole.
+the same from ./configs → command line. A base that says `for:` is the lowest file of those envs, with or without one of their
+own, and its variants are theirs. Mappings merge, lists and scalars replace, a schedule replaces a number whole.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from pydantic import ValidationError
@@ -113,7 +115,7 @@ def resolve(
     stack = _file_stack(env_id) if unwritten is None else _stack_on(unwritten)
     merger = _Merger()
     if stack:
-        env_id = str(stack[0].data.get("id", env_id))
+        env_id = next((str(file.data["id"]) for file in stack if "id" in file.data), env_id)
         variant = _check_variant(env_id, variant, stack)
         algorithm = _variant_algorithm(variant, stack)
         _add_file_layers(merger, stack, variant, algorithm)
@@ -163,10 +165,12 @@ def _stack_on(own: ConfigFile) -> list[ConfigFile]:
 
 
 def _check_variant(env_id: str, variant: str | None, stack: list[ConfigFile]) -> str:
-    known = list(dict.fromkeys(name for file in stack for name in file.variants))
+    known = files.variant_names(stack)
     if variant is None:
-        if len(known) >= 1 and "ppo" in known:
+        if "ppo" in known:
             return "ppo"
+        if stack[0].patterns:
+            return known[0]  # the first one of the base
         raise UsageError(f"Say which variant: {', '.join(f'{env_id}:{name}' for name in known)}.")
     if variant not in known:
         raise UsageError(
@@ -215,10 +219,8 @@ def _variant_algorithm(variant: str, stack: list[ConfigFile]) -> str:
 
 
 def _add_file_layers(merger: _Merger, stack: list[ConfigFile], variant: str, algorithm: str) -> None:
-    base_names = [(str(file.data["extends"]), file) for file in stack if file.data.get("extends")]
-    if base_names:
-        name, file = base_names[-1]
-        base = files.base(name, file.where(("extends",)))
+    base = next((files.base_of(file) for file in reversed(stack) if file.data.get("extends")), None)
+    if base is not None and base not in stack:
         merger.add(base.data.get("defaults"), _where(base, ("defaults",)))
         if algorithm in base.variants:
             merger.add(base.variants[algorithm], _where(base, ("variants", algorithm)))
@@ -304,6 +306,8 @@ def find_key(key: str, algorithm: str) -> Path_:
     if any(key.startswith(name + ".") for name in known if not name.startswith("spec")):
         return path  # inside a schedule
     matches = [name for name in known if name.rpartition(".")[2] == key and not name.startswith("spec.")]
+    # A game's own settings come last: `mode` is the evaluation's.
+    matches = [name for name in matches if not name.startswith("env.atari.")] or matches
     if len(matches) == 1:
         return tuple(matches[0].split("."))
     if matches:
@@ -320,6 +324,10 @@ def known_keys(algorithm: str) -> list[str]:
     def walk(model: type[Model], prefix: str) -> None:
         for name, info in model.model_fields.items():
             inner = info.annotation
+            if isinstance(inner, UnionType):  # a section that may be absent
+                inner = next(
+                    (kind for kind in inner.__args__ if isinstance(kind, type) and issubclass(kind, Model)), None
+                )
             if prefix == "" and name == "algo":
                 walk(config_of(algorithm) or PPOConfig, "algo.")
             elif isinstance(inner, type) and issubclass(inner, Model):

@@ -91,7 +91,7 @@ def _resume_every(config: RunConfig, n_envs: int, n_steps: int, horizon: int | N
     else:
         # Ten episodes and more between two resets, so that few are lost to the statistics; seldom more than a minute of work.
         vec_steps = max(LEAST_RESUME_STEPS, min(10 * horizon, MOST_RESUME_STEPS)) if horizon else MOST_RESUME_STEPS
-        if config.env.vectorization == "envpool":
+        if config.env.vectorization == "envpool" or (config.env.vectorization == "native" and config.env.atari):
             reasons["env.resume_every"] = f"{vec_steps * n_envs:,}: {vec_steps:,} steps of {n_envs} envs"
     return -(-vec_steps // n_steps)
 

@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from gymnast.config.algorithms import CONFIGS, OnPolicyConfig, config_of, names
+from gymnast.config.atari import AtariConfig, misfit
 from gymnast.config.model import Model
 from gymnast.config.spec import EnvSpec
 from gymnast.config.wrappers import SETTINGS, settings_of
@@ -49,6 +50,8 @@ class EnvConfig(Model):
     n_envs: PositiveInt | Literal["auto"] = 8
     kwargs: dict[str, Any] = Field(default_factory=dict)
     """Arguments of `gymnasium.make`."""
+    atari: AtariConfig | None = None
+    """How an Atari game (`ALE/…`) is played; without it the env is what `gymnasium.make` gives."""
     module: str | None = None
     """Module to import first, for packages that register their envs on import."""
     time_limit: PositiveInt | None = None
@@ -69,11 +72,35 @@ class EnvConfig(Model):
     max_restarts: NonNegativeInt = 10
     """Restarts of all workers together before the run is given up."""
 
+    @model_validator(mode="after")
+    def _atari_game(self) -> EnvConfig:
+        wrong = None if self.atari is None else misfit(self.id, self.kwargs)
+        if wrong is not None:
+            raise ValueError(wrong)
+        return self
+
+
+class ConvLayer(Model):
+    """One convolution of a CNN that is given layer by layer; a ReLU follows."""
+
+    channels: PositiveInt
+    kernel: PositiveInt
+    stride: PositiveInt = 1
+    padding: NonNegativeInt = 0
+
 
 class PolicyConfig(Model):
     """The networks."""
 
+    cnn: Literal["auto", "none", "nature", "impala"] | list[ConvLayer] = "auto"
+    """What reads images: Nature's (Mnih et al. 2015) or IMPALA's CNN, or layers one by one; actor and critic share it.
+    `auto` is Nature's for uint8 images of at least 36×36 pixels; `none` lays them out flat."""
+    cnn_features: PositiveInt | None = None
+    """Size of the layer behind the convolutions: 512 for Nature's, 256 for IMPALA's. `hidden` follows it."""
+    precision: Literal["auto", "float32", "tf32", "bf16"] = "auto"
+    """Arithmetic of the CNN; weights stay float32. `auto` is bf16 where the machine computes with it, else float32."""
     hidden: list[PositiveInt] = Field(default_factory=lambda: [64, 64])
+    """Layers of actor and critic, behind the CNN where there is one."""
     critic_hidden: list[PositiveInt] | None = None
     """Layers of the critic when they differ from `hidden`; separate trunks only."""
     shared_trunk: bool = False
@@ -135,7 +162,9 @@ class TrainConfig(Model):
     seed: NonNegativeInt = 0
     device: str = "auto"
     threads: PositiveInt | Literal["auto"] = "auto"
-    """Torch threads; one beats two for small networks."""
+    """Torch threads; one beats two for small networks, a CNN on the CPU takes all cores."""
+    overlap: Literal["auto", "none", "envs"] = "auto"
+    """`envs`: on a GPU the policy acts for whichever env workers are ready while the others step. `none`: all step together."""
     deterministic: bool = False
     """On a GPU, only kernels that give the same bits every time, which may be slower. On the CPU that is always so."""
     stop_when_solved: bool = True

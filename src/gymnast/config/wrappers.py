@@ -220,6 +220,7 @@ SETTINGS: dict[str, type[Settings]] = {
     "observation_noise": ObservationNoise,
     "observation_stack": Stack,
     "one_hot": Nothing,
+    "pixels": Nothing,
     "quantise": Quantise,
     "resize": Resize,
     "reward_clip": RewardClip,

@@ -40,11 +40,13 @@ class Setting:
     vectorization: str
     n_envs: int
     n_workers: int | None = None
-    """Worker processes, or threads of EnvPool; None where there are none."""
+    """Worker processes, or threads of EnvPool or ALE; None where there are none."""
 
     def __str__(self) -> str:
-        parallel = {"workers": "processes", "envpool": "threads"}.get(self.vectorization, "")
-        return f"{self.n_envs} envs, {self.vectorization}" + (f", {self.n_workers} {parallel}" if parallel else "")
+        parallel = "processes" if self.vectorization == "workers" else "threads"
+        return f"{self.n_envs} envs, {self.vectorization}" + (
+            f", {self.n_workers} {parallel}" if self.n_workers else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,9 @@ def ways(config: EnvConfig) -> list[tuple[str, int | None]]:
     parallel = [config.n_workers] if isinstance(config.n_workers, int) else _powers(cores())
     found: list[tuple[str, int | None]] = []
     if chosen in ("auto", "native") and native_form(config) is not None:
-        found.append(("native", None))
+        # ALE's threads may leave a core to this process: the most there are is not always the fastest.
+        spare = {max(1, cores() - 1)} if config.n_workers == "auto" else set()
+        found += [("native", n) for n in sorted({*parallel, *spare})] if config.atari else [("native", None)]
     if chosen == "envpool" or (chosen == "auto" and why_not_envpool(config) is None):
         found += [("envpool", threads) for threads in parallel]
     if chosen in ("auto", "inprocess"):

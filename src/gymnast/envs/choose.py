@@ -1,7 +1,8 @@
 """How the copies of an env are stepped: natively, by EnvPool, in this process, or in worker processes (ENV-11).
 
-Native forms, in-process envs and workers give the same bits, so a measurement may decide between them. EnvPool gives other
-episodes of the same env: only the tested table decides, never a clock.
+Native forms of our own, in-process envs and workers give the same bits, so a measurement may decide between them. EnvPool and
+ALE's vector env give other episodes of the same env: only the tested table and the config decide about them, never a clock,
+and the choice is saved with the run.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gymnast.config.schema import EnvConfig
 from gymnast.envs import parity
 from gymnast.envs.registry import env_spec
 from gymnast.envs.time_limits import time_limit_of
-from gymnast.envs.wrappers import needs_single_envs
+from gymnast.envs.wrappers import drawing_mode, needs_single_envs
 
 # Milliseconds that one step takes, by where the env lives; measured on one core. The longest beginning counts.
 STEP_MILLISECONDS = {
@@ -51,12 +52,12 @@ def cores() -> int:
 
 
 def choose_vectorization(config: EnvConfig, *, envpool: bool = True) -> tuple[str, str]:
-    """`native`, `envpool`, `inprocess` or `workers`, and the reason. `envpool=False` leaves only ways that give equal bits."""
+    """`native`, `envpool`, `inprocess` or `workers`, and the reason. `envpool=False` leaves EnvPool out."""
     if under_debugger() and config.vectorization in ("auto", "workers"):
         return "inprocess", "a debugger is attached"
     if config.vectorization != "auto":
         return config.vectorization, "as configured"
-    if native_form(config) is not None:
+    if config.atari is None and native_form(config) is not None:
         return "native", "this env has a native vector form"
     refusal = why_not_envpool(config) if envpool else ""
     if envpool and refusal is None:
@@ -68,7 +69,8 @@ def choose_vectorization(config: EnvConfig, *, envpool: bool = True) -> tuple[st
 def with_vectorization(resolved: Resolved, *, saved: str | None = None) -> Resolved:
     """The same with `auto` decided, so that the config saved with a run says it and a resume cannot change it.
 
-    `saved` is what the run to resume says; one saved with `auto` was stepped in a way that gives equal bits, and stays so.
+    `saved` is what the run to resume says; one saved with `auto` is older than EnvPool here and than env.atari, so it was
+    stepped in a way that gives equal bits, and stays so.
     """
     env = resolved.config.env
     if env.vectorization != "auto":
@@ -122,6 +124,8 @@ def _one_by_one(config: EnvConfig) -> tuple[str, str]:
 
 
 def _known_milliseconds(config: EnvConfig) -> float | None:
+    if drawing_mode(config.wrappers):
+        return None  # drawing takes longer than most envs
     entry = env_spec(config.id, config.module).entry_point
     where = entry if isinstance(entry, str) else getattr(entry, "__module__", "")
     names = [name for name in STEP_MILLISECONDS if where == name or where.startswith((f"{name}.", f"{name}:"))]
@@ -164,4 +168,9 @@ def native_form(config: EnvConfig) -> Any:
         from gymnast.envs.families.bandits.vector import native_bandit
 
         return native_bandit(config, time_limit_of(config))
+    if config.atari is not None:
+        from gymnast.envs.families.atari.vector import make_native, why_not_native
+
+        limit, threads = time_limit_of(config), config.n_workers if isinstance(config.n_workers, int) else cores()
+        return make_native(config, limit, threads) if limit and why_not_native(config.atari) is None else None
     return None

@@ -20,7 +20,9 @@ from gymnast.envs.wrappers.single import executed_by
 from gymnast.errors import EnvError, GymnastError
 
 MakeEnv = Callable[[], gym.Env]
-NO_INFO_KEPT = frozenset({"action_mask", "TimeLimit.truncated", "prob"})
+LIFE_LOST = "life_lost"
+"""In a step's info: `terminated` means that a life was lost, and the game goes on."""
+NO_INFO_KEPT = frozenset({"action_mask", "TimeLimit.truncated", "prob", LIFE_LOST})
 IDLE = -1
 NO_LIMIT = sys.maxsize
 log = logging.getLogger(__name__)
@@ -147,9 +149,10 @@ class InProcessVector(VectorEnv):
             lengths[i] = length = lengths[i] + 1
             if terminated or truncated or length >= limit:
                 row.terminated[i] = terminated
-                row.truncated[i] = truncated or length >= limit
-                ended.append(self._ended(i, obs, reward, bool(terminated), info))
-                obs, info = self._reset_slot(i)
+                row.truncated[i] = cut_off = truncated or length >= limit
+                if cut_off or LIFE_LOST not in info:  # else `terminated` is a lost life, and the game goes on
+                    ended.append(self._ended(i, obs, reward, bool(terminated), info))
+                    obs, info = self._reset_slot(i)
             latest[i] = obs
             if mask is not None:
                 mask[i] = info["action_mask"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fnmatch
 import importlib
 import os
 import sys
@@ -45,7 +47,9 @@ def env_spec(env_id: str, module: str | None = None) -> gym.envs.registration.En
     for prefix, (package, extra) in FAMILIES.items():
         if env_id.startswith(prefix):
             try:
-                importlib.import_module(package)
+                with warnings.catch_warnings():  # in a worker the ids are known already, and each would be warned of
+                    warnings.simplefilter("ignore")
+                    importlib.import_module(package)
             except ImportError:
                 raise MissingPackageError(f"Environment '{env_id}'", extra) from None
     try:
@@ -61,6 +65,15 @@ def env_spec(env_id: str, module: str | None = None) -> gym.envs.registration.En
         raise UsageError(
             f"Unknown environment '{env_id}'.{did_you_mean(env_id, known)} `gymnast env list` shows what is installed."
         ) from None
+
+
+def ids_like(pattern: str = "*") -> list[str]:
+    """The installed ids that fit a pattern (`ALE/*-v5`), with those families imported that are there."""
+    for prefix in FAMILIES:
+        if fnmatch.fnmatchcase(prefix, pattern) or pattern.startswith(prefix):
+            with contextlib.suppress(UsageError):  # asking for any id of a family imports it
+                env_spec(prefix)
+    return sorted(fnmatch.filter(gym.registry, pattern))
 
 
 def _known(env_id: str) -> gym.envs.registration.EnvSpec | None:

@@ -46,6 +46,10 @@ def family(env: gym.Env) -> Family | None:
         from gymnast.envs.families import minatar
 
         return minatar
+    if path.startswith("gymnast.envs.families.atari.") and cast(Any, env.unwrapped).can_be_saved:
+        from gymnast.envs.families.atari import game
+
+        return game
     return None
 
 

@@ -28,6 +28,14 @@ def own_limit(config: EnvConfig) -> int | None:
 
     A time limit outside a frame skip counts steps of the agent and is a wrapper of its own; it too replaces the registered one.
     """
+    if config.atari is None:
+        return _own_limit(config)
+    # ALE's registered limit is in frames; it stays whatever the others say.
+    cap = math.ceil(config.atari.frame_cap / config.atari.skip)
+    return min(cap, _own_limit(config) or cap)
+
+
+def _own_limit(config: EnvConfig) -> int | None:
     names = [wrapper.id for wrapper in config.wrappers]
     inside = names.index(FRAME_SKIP) if FRAME_SKIP in names else len(names)
     limits = [

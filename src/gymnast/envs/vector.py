@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium import spaces
 
 from gymnast.envs.spaces import Observation, allocate, n_masked_actions
+from gymnast.envs.spaces import row as obs_rows
 
 
 @dataclass(slots=True)
@@ -44,6 +45,12 @@ class EndedEpisode:
     infos: dict[str, Any] = field(default_factory=dict)
 
 
+def some_rows(row: StepRow, slots: slice) -> StepRow:
+    """Some slots of a row, as views."""
+    mask = None if row.mask is None else row.mask[slots]
+    return StepRow(obs_rows(row.obs, slots), row.reward[slots], row.terminated[slots], row.truncated[slots], mask)
+
+
 NONE_ENDED: tuple[EndedEpisode, ...] = ()
 
 
@@ -56,6 +63,7 @@ class VectorEnv(ABC):
     action_space: spaces.Space
     """Action space of one env."""
     has_action_mask: bool = False
+    _sent: np.ndarray
     exact_resume: str = "none"
     """How `save_state` works: `snapshot`, `replay`, or `none`."""
 
@@ -66,6 +74,14 @@ class VectorEnv(ABC):
     @abstractmethod
     def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
         """Step every slot, write the outcome into `row`, reset ended slots, return the ended episodes."""
+
+    def send(self, actions: np.ndarray) -> None:
+        """Begin a step; `recv` ends it. Envs with threads of their own step meanwhile, others step in `recv`."""
+        self._sent = actions
+
+    def recv(self, row: StepRow) -> Sequence[EndedEpisode]:
+        """End the step that `send` began, as `step` does."""
+        return self.step(self._sent, row)
 
     @abstractmethod
     def save_state(self) -> dict[str, Any]:

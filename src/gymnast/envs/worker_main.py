@@ -25,14 +25,19 @@ import numpy as np
 
 from gymnast.envs.actions import layout as layout_of
 from gymnast.envs.inprocess import IDLE, InProcessVector
-from gymnast.envs.spaces import allocate, n_masked_actions, row
-from gymnast.envs.vector import EndedEpisode, StepRow
+from gymnast.envs.spaces import allocate, n_masked_actions
+from gymnast.envs.vector import EndedEpisode, StepRow, some_rows
 from gymnast.errors import GymnastError
 
 # Columns of `SharedRows.control`, one line per worker.
-REQUEST, ENDED, AT = range(3)
+REQUEST, ENDED, AT, ASLEEP = range(4)
 STEP, COMMAND = 0, 1  # values of REQUEST: step with the shared actions, or read a command from the pipe
-RAISED = -1  # value of ENDED: the step raised, the traceback is in the pipe
+RAISED = -1  # value of ENDED and COUNT: the step raised, the traceback is in the pipe
+# Columns of `SharedRows.lanes`, one line per lane: what it does, and how many episodes its last step ended.
+STATE, COUNT = range(2)
+FREE, PENDING, DONE = range(3)  # values of STATE
+LOOKS = 200  # how often a worker without work looks again, some 30 µs, before it sleeps: waking it costs more than that
+NAP_SECONDS = 0.02
 ALIGNMENT = 64  # one cache line, so that workers do not fight over neighbouring arrays
 
 
@@ -56,7 +61,7 @@ class SharedRows:
             ("actions", action_shape, action_dtype),
         ]
         layout = [(key, (n_envs, *shape), dtype) for key, shape, dtype in layout]
-        layout.append(("control", (n_workers, 3), np.int32))
+        layout += [("control", (n_workers, 4), np.int32), ("lanes", (2 * n_workers, 2), np.int32)]
         sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for _, shape, dtype in layout]
         offsets = np.cumsum([0] + [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]).tolist()
         self._memory = _open(name, offsets[-1])
@@ -72,19 +77,19 @@ class SharedRows:
             truncated=arrays["truncated"],
             mask=arrays["mask"] if description["has_action_mask"] else None,
         )
+        self.parts: list[StepRow] = []
+        """Rows of each lane, as views made once; the pool fills it."""
         self.actions = arrays["actions"]
-        self.control = arrays["control"]
+        self.control, self.lanes = arrays["control"], arrays["lanes"]
         self.name = self._memory.name
 
     def part(self, envs: slice) -> StepRow:
         """The rows of some envs, as views."""
-        every = self.row
-        mask = None if every.mask is None else every.mask[envs]
-        return StepRow(row(every.obs, envs), every.reward[envs], every.terminated[envs], every.truncated[envs], mask)
+        return some_rows(self.row, envs)
 
     def release(self) -> None:
         """Drop the views and this process's hold on the memory."""
-        for name in ("row", "actions", "control"):
+        for name in ("row", "parts", "actions", "control", "lanes"):
             self.__dict__.pop(name, None)
         with contextlib.suppress(BufferError):  # a traceback still holds a view: the memory goes when that goes
             self._memory.close()
@@ -130,20 +135,25 @@ def run(channel: Channel, payload: bytes, die_by_signal: bool) -> None:
         except BaseException:
             conn.send(("raised", traceback.format_exc()))
             return
+        if "cv2" in sys.modules:
+            sys.modules["cv2"].setNumThreads(1)  # every core has a worker already
         kept = ("observation_space", "action_space", "has_action_mask", "exact_resume")
         conn.send(("ok", {key: getattr(vector, key) for key in kept}))
         _, arguments = conn.recv()
         shared = SharedRows(*arguments)
         conn.send(("ok", None))
-        _serve(channel, vector, shared)
+        serve = _serve_lanes if isinstance(vector, Halves) else _serve
+        serve(channel, vector, shared)
         vector.at = [IDLE]  # the last view into the shared memory
         shared.release()
 
 
-def _make_envs(payload: bytes, count: int) -> InProcessVector:
-    make_env, action_mask, specs = cloudpickle.loads(payload)
+def _make_envs(payload: bytes, count: int) -> Any:
+    make, by_lanes, action_mask, specs = cloudpickle.loads(payload)
+    if by_lanes:
+        return Halves(make, count)
     register_all(specs)
-    return InProcessVector(make_env, count, action_mask=action_mask)
+    return InProcessVector(make, count, action_mask=action_mask)
 
 
 class LazyEntry:
@@ -164,7 +174,7 @@ def register_all(specs: bytes) -> None:
         gym.registry.setdefault(spec.id, spec)
 
 
-def _serve(channel: Channel, vector: InProcessVector, shared: SharedRows) -> None:
+def _serve(channel: Channel, vector: Any, shared: SharedRows) -> None:
     conn, go, done, envs = channel.conn, channel.go, channel.done, channel.envs
     control, actions, part = shared.control[channel.index], shared.actions[envs], shared.part(envs)
     vector.at = memoryview(control)[AT : AT + 1]
@@ -184,29 +194,111 @@ def _serve(channel: Channel, vector: InProcessVector, shared: SharedRows) -> Non
             if ended:
                 _send_ended(conn, ended, envs.start)
             continue
-        command, arguments = conn.recv()
+        if not _obey(conn, vector, part):
+            return
+
+
+def _obey(conn: Connection, vector: Any, part: StepRow) -> bool:
+    """Do what the next message says; False after the last one."""
+    command, arguments = conn.recv()
+    try:
+        if command == "close":
+            vector.close()
+            return False
+        arguments = (*arguments, part) if command == "reset" else arguments
+        conn.send(("ok", getattr(vector, command)(*arguments)))
+    except GymnastError as error:
+        conn.send(("refused", str(error)))
+    except Exception:
+        conn.send(("raised", traceback.format_exc()))
+    return True
+
+
+def halves(envs: slice) -> tuple[slice, slice]:
+    """The slots of a worker's two lanes."""
+    middle = (envs.start + envs.stop + 1) // 2
+    return slice(envs.start, middle), slice(middle, envs.stop)
+
+
+class Halves:
+    """The two lanes of a worker, each a vector env: while the trainer chooses actions for one, the other is stepped."""
+
+    def __init__(self, make: Any, count: int) -> None:
+        self.parts = halves(slice(0, count))
+        self.vectors = [make(part.stop - part.start) for part in self.parts]
+        first = self.vectors[0]
+        self.observation_space, self.action_space = first.observation_space, first.action_space
+        self.has_action_mask, self.exact_resume = first.has_action_mask, first.exact_resume
+        self.at: Any = [IDLE]
+
+    def reset(self, seeds: Sequence[int], rows: StepRow) -> None:
+        """Seed and reset every slot."""
+        for vector, part in zip(self.vectors, self.parts, strict=True):
+            vector.reset(seeds[part], some_rows(rows, part))
+
+    def save_state(self) -> dict[str, Any]:
+        """As if all slots were one vector env."""
+        first, second = (vector.save_state() for vector in self.vectors)
+        return {key: value + second[key] if isinstance(value, list) else value for key, value in first.items()}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore every slot."""
+        for vector, part in zip(self.vectors, self.parts, strict=True):
+            vector.load_state({key: v[part] if isinstance(v, list) else v for key, v in state.items()})
+
+    def close(self) -> None:
+        """Close both."""
+        for vector in self.vectors:
+            vector.close()
+
+
+def _serve_lanes(channel: Channel, vectors: Halves, shared: SharedRows) -> None:
+    """Step whichever lane has actions, by turns; look for the next ones a while, then sleep."""
+    conn, go, index = channel.conn, channel.go, channel.index
+    control, states = shared.control[index], shared.lanes[2 * index : 2 * index + 2]
+    lanes = halves(channel.envs)
+    rows, actions = [shared.part(slots) for slots in lanes], [shared.actions[slots] for slots in lanes]
+    whole = shared.part(channel.envs)
+    turn = looks = 0
+    while True:
+        if states[turn, STATE] != PENDING:
+            turn, looks = 1 - turn, looks + 1
+            if looks > LOOKS:
+                looks = 0
+                control[ASLEEP] = 1
+                if control[REQUEST] != COMMAND and (states[:, STATE] != PENDING).all():
+                    go.acquire(
+                        True, NAP_SECONDS
+                    )  # a wake-up that comes between the look and this is not missed for long
+                control[ASLEEP] = 0
+                if control[REQUEST] == COMMAND:
+                    control[REQUEST] = STEP
+                    if not _obey(conn, vectors, whole):
+                        return
+            continue
+        looks = 0
         try:
-            if command == "close":
-                vector.close()
-                return
-            arguments = (*arguments, part) if command == "reset" else arguments
-            conn.send(("ok", getattr(vector, command)(*arguments)))
-        except GymnastError as error:
-            conn.send(("refused", str(error)))
-        except Exception:
+            ended = vectors.vectors[turn].step(actions[turn], rows[turn])
+        except BaseException:
+            states[turn, COUNT], states[turn, STATE] = RAISED, DONE
             conn.send(("raised", traceback.format_exc()))
+            return
+        states[turn, COUNT], states[turn, STATE] = len(ended), DONE
+        if ended:
+            _send_ended(conn, ended, lanes[turn].start, lane=2 * index + turn)
+        turn = 1 - turn
 
 
-def _send_ended(conn: Connection, ended: Sequence[EndedEpisode], offset: int) -> None:
+def _send_ended(conn: Connection, ended: Sequence[EndedEpisode], offset: int, lane: int | None = None) -> None:
     for episode in ended:
         episode.index += offset
     try:
-        conn.send(ended)
+        conn.send(ended if lane is None else (lane, ended))
     except Exception:  # pickling fails in many ways, always before anything is written
         for episode in ended:
             plain = (bool, int, float, str, np.ndarray, np.generic)
             episode.infos = {key: value for key, value in episode.infos.items() if isinstance(value, plain)}
-        conn.send(ended)
+        conn.send(ended if lane is None else (lane, ended))
 
 
 def die_with_trainer(by_signal: bool) -> None:

@@ -11,12 +11,8 @@ import contextlib
 import dataclasses
 import logging
 import multiprocessing
-import signal
-import sys
-import threading
 import time
-import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import util
 from typing import Any, Literal
 
@@ -24,124 +20,29 @@ import cloudpickle
 import gymnasium as gym
 import numpy as np
 
-from gymnast.envs import worker_main
 from gymnast.envs.inprocess import IDLE, MakeEnv
 from gymnast.envs.spaces import copy_rows
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
 from gymnast.envs.worker_main import AT, COMMAND, ENDED, RAISED, REQUEST, STEP, LazyEntry, SharedRows
+from gymnast.envs.worker_process import Resources, Worker, WorkerError
 from gymnast.errors import EnvError
 
+MakeVector = Callable[[int], VectorEnv]
 log = logging.getLogger(__name__)
 
 PRELOADED = ["gymnast.envs.worker_main", "gymnast.envs.make"]  # without torch
-ALIVE_CHECK_SECONDS = 0.1
-CLOSE_SECONDS = 0.5
 LOAD_PATIENCE = 10  # load_state may repeat whole episodes: it may take this many times the usual timeout
-
-
-class WorkerError(Exception):
-    """A worker raised, died or hung; the pool replaces it or turns this into an EnvError."""
-
-    def __init__(self, worker: Worker, what: str, trace: str = "", *, refused: bool = False) -> None:
-        super().__init__(what)
-        self.worker, self.what, self.refused = worker, what, refused
-        self.trace = f"\n\nTraceback of the worker:\n{trace.rstrip()}" if trace else ""
-
-
-class Worker:
-    """One process and the ways to talk to it."""
-
-    def __init__(self, context: Any, index: int, envs: slice, payload: bytes, timeout: float) -> None:
-        self.index, self.envs, self.timeout = index, envs, timeout
-        self.go, self.done = context.Semaphore(0), context.Semaphore(0)
-        self.conn, theirs = context.Pipe()
-        # The kernel reports the death of the starting thread, so only a thread that lives as long as the run will do.
-        lasting = context.get_start_method() == "forkserver" or threading.current_thread() is threading.main_thread()
-        channel = worker_main.Channel(theirs, self.go, self.done, index, envs)
-        arguments = (channel, payload, lasting)
-        self.process = context.Process(target=worker_main.run, args=arguments, daemon=True, name=f"env worker {index}")
-        with main_module_hidden():
-            self.process.start()
-        theirs.close()  # so that reading from a dead worker ends
-
-    def wait_done(self, deadline: float) -> None:
-        """Block until the step is finished."""
-        while not self.done.acquire(True, ALIVE_CHECK_SECONDS):
-            self._check(deadline)
-
-    def receive(self, deadline: float) -> Any:
-        """Block until the worker has sent something."""
-        try:
-            while not self.conn.poll(ALIVE_CHECK_SECONDS):
-                self._check(deadline)
-            return self.conn.recv()
-        except (EOFError, OSError):
-            self.process.join(1)
-            raise self._dead() from None
-
-    def reply(self, patience: float = 1) -> Any:
-        """The result of a command."""
-        kind, value = self.receive(time.monotonic() + patience * self.timeout)
-        if kind == "refused":
-            raise WorkerError(self, value, refused=True)
-        if kind == "raised":
-            raise WorkerError(self, f"raised {_exception(value)}", value)
-        return value
-
-    def _check(self, deadline: float) -> None:
-        if not self.process.is_alive():
-            raise self._dead()
-        if time.monotonic() > deadline:
-            raise WorkerError(self, f"gave no answer within {self.timeout:g} s and was taken to hang")
-
-    def _dead(self) -> WorkerError:
-        code = self.process.exitcode
-        if code is not None and code < 0:
-            return WorkerError(self, f"was killed by signal {-code} ({signal.Signals(-code).name})")
-        return WorkerError(self, f"ended its process (exit code {code})")
-
-    def kill(self) -> None:
-        """End the process, whatever it is doing."""
-        self.process.kill()
-        self.process.join(1)
-        self.conn.close()
-
-
-class Resources:
-    """What must not outlive the pool; closed by the pool, the garbage collector or the end of the program."""
-
-    def __init__(self) -> None:
-        self.workers: list[Worker] = []
-        self.shared: SharedRows | None = None
-        self.closed = False
-
-    def close(self) -> None:
-        """Let the workers close their envs, then end whoever is left. Safe to call twice."""
-        if self.closed:
-            return
-        self.closed = True
-        for worker in self.workers:
-            if self.shared is not None:
-                self.shared.control[worker.index, REQUEST] = COMMAND
-            with contextlib.suppress(OSError):
-                worker.conn.send(("close", None))
-            worker.go.release()
-        deadline = time.monotonic() + CLOSE_SECONDS
-        for worker in self.workers:
-            worker.process.join(max(0.0, deadline - time.monotonic()))
-            worker.kill()
-        self.workers.clear()
-        if self.shared is not None:
-            self.shared.release()
-            self.shared.unlink()
 
 
 class WorkerPool(VectorEnv):
     """N envs over several worker processes, equal to the bit to the same envs in one process."""
 
+    BY_LANES = False
+    """Whether `make` gives vector envs, of which a worker has two."""
+
     def __init__(
         self,
-        make_env: MakeEnv,
+        make: MakeEnv | MakeVector,
         n_envs: int,
         *,
         n_workers: int,
@@ -157,13 +58,19 @@ class WorkerPool(VectorEnv):
         if start_method == "forkserver":
             # Imported once in the server; each worker is then a fork that shares their memory.
             self._context.set_forkserver_preload(PRELOADED)
-        self._payload = _payload(make_env, action_mask)
+        self._payload = _payload(make, self.BY_LANES, action_mask)
         self._seeds: list[int | None] = [None] * n_envs  # of the last seeded reset, a restart's included
         self._original_seeds = list(self._seeds)
         self._returns, self._lengths = np.zeros(n_envs), np.zeros(n_envs, np.int64)
         self._restarts = 0
         self._interrupted: set[int] = set()  # workers replaced since the last step, reported by the next one
         self._step_in_flight = False
+        self._stepping: list[Worker] = []
+        self._under_way: dict[
+            int, float
+        ] = {}  # lanes whose step has not ended, in the order of sending, and their deadlines
+        self._failed: dict[int, WorkerError] = {}
+        self._next_look = 0.0
         self._resources = Resources()
         # Runs before multiprocessing waits for its children at exit, which ignore the signal it sends them.
         util.Finalize(self, self._resources.close, exitpriority=100)
@@ -218,13 +125,23 @@ class WorkerPool(VectorEnv):
 
     def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
         """Step all workers at once; a worker that fails is replaced and its episodes are reported as interrupted."""
+        self.send(actions)
+        return self.recv(row)
+
+    def send(self, actions: np.ndarray) -> None:
+        """Let all workers step."""
         shared = self._shared
         shared.actions[...] = actions
         shared.control[:, REQUEST] = STEP
         self._step_in_flight = True
-        stepping = [worker for worker in self._workers if worker.index not in self._interrupted]
-        for worker in stepping:
+        self._stepping = [worker for worker in self._workers if worker.index not in self._interrupted]
+        for worker in self._stepping:
             worker.go.release()
+
+    def recv(self, row: StepRow) -> Sequence[EndedEpisode]:
+        """Wait for all workers, then replace those that failed."""
+        shared, stepping = self._resources.shared, self._stepping
+        assert shared is not None
         deadline = time.monotonic() + self.timeout
         failures: list[WorkerError] = []
         ended: list[EndedEpisode] = []
@@ -387,10 +304,10 @@ class WorkerPool(VectorEnv):
         self._resources.close()
 
 
-def _payload(make_env: MakeEnv, action_mask: bool) -> bytes:
+def _payload(make: MakeEnv | MakeVector, by_lanes: bool, action_mask: bool) -> bytes:
     """What a worker needs to make its envs."""
     try:
-        return bytes(cloudpickle.dumps((make_env, action_mask, registered())))
+        return bytes(cloudpickle.dumps((make, by_lanes, action_mask, None if by_lanes else registered())))
     except Exception as error:
         raise EnvError(f"The function that makes the env cannot be sent to a worker process: {error}") from error
 
@@ -412,24 +329,6 @@ def registered() -> bytes:
             spec = dataclasses.replace(spec, entry_point=later, vector_entry_point=None)  # noqa: PLW2901
         specs.append(spec)
     return bytes(cloudpickle.dumps(specs))
-
-
-@contextlib.contextmanager
-def main_module_hidden() -> Iterator[None]:
-    """Keep a new process from running the user's script again, which may import torch or start another pool."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-
-
-def _exception(trace: str) -> str:
-    """The exception of a traceback in one line: all that follows the last quoted line of code."""
-    lines = trace.strip().splitlines()
-    quoted = [number for number, line in enumerate(lines) if line.startswith(" ")]
-    return " ".join(lines[quoted[-1] + 1 if quoted else 0 :])
 
 
 def _name(worker: Worker) -> str:

@@ -37,6 +37,8 @@ class Evaluation:
     """Of each episode, where the env tells it: expected reward given away against its best actions."""
     differences: dict[str, Any] = field(default_factory=dict)
     """What the evaluation envs have other than the training envs."""
+    protocol: dict[str, Any] | None = None
+    """How the game was played, where scores of other protocols cannot be compared (Atari)."""
 
     @property
     def mean(self) -> float:
@@ -85,6 +87,7 @@ class Evaluation:
             "deterministic": self.deterministic,
             "exact": self.exact,
             "differences": self.differences,
+            "protocol": self.protocol,
         }
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +17,7 @@ from gymnast.envs.registry import env_spec
 from gymnast.envs.spaces import row, stack
 from gymnast.envs.vector import VectorEnv
 from gymnast.envs.wrappers import skips_frames
+from gymnast.envs.wrappers.rendering import no_window
 from gymnast.errors import EnvError, UsageError
 from gymnast.evaluation.evaluate import MAX_EPISODE_STEPS, tensors
 from gymnast.policies.actor_critic import ActorCritic
@@ -81,24 +79,10 @@ def record_episode(
             raise EnvError(f"{one.id} cannot render: it does not take render_mode='rgb_array'.") from None
         raise
     try:
-        with _no_window():
+        with no_window():
             return _record(policy, config, envs, seed, deterministic, frames)
     finally:
         envs.close()
-
-
-@contextmanager
-def _no_window() -> Iterator[None]:
-    """Frames need no display, but SDL looks for one, and complains or fails where there is none."""
-    name = "SDL_VIDEODRIVER"
-    if name in os.environ:
-        yield
-        return
-    os.environ[name] = "dummy"
-    try:
-        yield
-    finally:
-        del os.environ[name]
 
 
 def _frame(envs: VectorEnv, config: RunConfig) -> np.ndarray | None:

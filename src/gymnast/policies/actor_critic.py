@@ -1,4 +1,4 @@
-"""The policy: separate or shared trunks over an encoder, a distribution head and a value head.
+"""The policy: separate or shared trunks over an encoder (a CNN for images), a distribution head and a value head.
 
 Stateless: everything that changes between calls is an argument. Two ways through the network compute the same thing:
 `forward` is ordinary differentiable PyTorch; `run`/`backprop` is the fast path the update uses (see `dense`).
@@ -34,15 +34,16 @@ class ActorCritic(nn.Module):
         self.distribution: Distribution = distribution_for(
             action_space, squash=config.squash_actions, state_dependent_std=config.state_dependent_std
         )
-        self.encoder = Encoder(observation_space, normalize=config.normalize_obs, clip=config.obs_clip)
-        self.shared = config.shared_trunk and critic
+        self.encoder = Encoder(observation_space, config)
+        self.shared = critic and (config.shared_trunk or self.encoder.learns)
+        """Whether actor and critic share layers, so that values come cheaper with the actions."""
         self.has_critic = critic
         n_in, n_out = self.encoder.size, self.distribution.n_outputs
         style: dict[str, Any] = {"layer_norm": config.layer_norm, "dropout": config.dropout}
         first: dict[str, Any] = {"indexed": self.encoder.indexed, **style}
         self.trunk: DenseChain | None = None
         self.critic: DenseChain | None
-        if self.shared:
+        if config.shared_trunk and critic:
             self.trunk = DenseChain([n_in, *config.hidden], config.activation, activate_last=True, **first)
             self.actor = DenseChain([config.hidden[-1] if config.hidden else n_in, n_out], config.activation)
             self.critic = DenseChain([config.hidden[-1] if config.hidden else n_in, 1], config.activation)
@@ -55,11 +56,14 @@ class ActorCritic(nn.Module):
             self.actor.layers[-1].bias[self.distribution.log_std_outputs] = config.log_std_init  # type: ignore[operator]
         free = self.distribution.n_params - n_out
         self.log_std = nn.Parameter(torch.full((free,), config.log_std_init)) if free else None
-        self.by_hand = all(chain.by_hand for chain in (self.trunk, self.actor, self.critic) if chain is not None)
+        chains = [chain for chain in (self.trunk, self.actor, self.critic) if chain is not None]
+        self.by_hand = not self.encoder.learns and all(chain.by_hand for chain in chains)
         self.eval()
 
     def _initialise(self, init: str, generator: torch.Generator) -> None:
         hidden = 2.0**0.5
+        for net in self.encoder.nets:
+            net.initialise(init, generator)
         for chain, last in ((self.trunk, hidden), (self.actor, self.distribution.gain), (self.critic, 1.0)):
             if chain is not None:
                 if init == "orthogonal":
@@ -91,6 +95,7 @@ class ActorCritic(nn.Module):
         value = None
         if self.trunk is not None:
             x = self.trunk.infer(x)
+        if self.shared:
             value = self.critic.infer(x).squeeze(-1)  # type: ignore[union-attr]
         params = self._params(self.actor.infer(x), mask)
         return self.distribution.sample(params, noise), params, value
@@ -106,7 +111,7 @@ class ActorCritic(nn.Module):
 
     def run(self, obs: Observation, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None, Any]:
         """Like `forward`, with the tape that `backprop` needs."""
-        x = self.encoder(obs)
+        x, encoder_tape = self.encoder.run(obs)
         trunk_tape = None
         if self.trunk is not None:
             x, trunk_tape = self.trunk.run(x)
@@ -118,19 +123,21 @@ class ActorCritic(nn.Module):
             column, critic_tape = self.critic.run(x)
             self.critic.training = False
             value = column.squeeze(-1)
-        return self._params(outputs, mask), value, (trunk_tape, actor_tape, critic_tape)
+        return self._params(outputs, mask), value, (encoder_tape, trunk_tape, actor_tape, critic_tape)
 
     def backprop(self, tape: Any, d_params: Tensor, d_value: Tensor | None) -> None:
         """Add the gradients of all parameters, given those of the two outputs of `run`."""
-        trunk_tape, actor_tape, critic_tape = tape
+        encoder_tape, trunk_tape, actor_tape, critic_tape = tape
         if self.log_std is not None:
             d_params, d_log_std = d_params.split(self.distribution.n_outputs, -1)
             self.log_std.grad.add_(d_log_std.sum(0))  # type: ignore[union-attr]
-        shared = self.trunk is not None
+        shared = self.trunk is not None or self.encoder.learns
         d_features = self.actor.backprop(actor_tape, d_params, to_input=shared)
         if self.critic is not None and d_value is not None:
             d_from_value = self.critic.backprop(critic_tape, d_value.unsqueeze(-1), to_input=shared)
             if d_features is not None and d_from_value is not None:
                 d_features = d_features + d_from_value
         if self.trunk is not None and d_features is not None:
-            self.trunk.backprop(trunk_tape, d_features)
+            d_features = self.trunk.backprop(trunk_tape, d_features, to_input=self.encoder.learns)
+        if self.encoder.learns and d_features is not None:
+            self.encoder.backprop(encoder_tape, d_features)

@@ -1,6 +1,8 @@
-"""From stored observations to what the first layer reads."""
+"""From stored observations to what the first layer of actor and critic reads."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,18 +10,25 @@ import torch.nn.functional as F
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from gymnast.errors import EnvError
+from gymnast.config.schema import PolicyConfig
+from gymnast.errors import ConfigError, EnvError
+from gymnast.policies.convolution import ConvNet, is_image
 from gymnast.policies.normalise import RunningNorm
 
 Observation = Tensor | dict[str, Tensor]
+ALONE = "image"
+"""Name of the CNN of an observation that is one image; dots in the names of parts become underscores."""
 
 
 class Encoder(nn.Module):
-    """Flattens and joins the parts of an observation; Discrete ones become indices (alone) or one-hot (inside a Dict)."""
+    """Joins the parts of an observation: images through a CNN each, the rest laid out flat.
+
+    Discrete observations become indices (alone) or one-hot (inside a Dict).
+    """
 
     _column: Tensor
 
-    def __init__(self, space: spaces.Space, *, normalize: bool, clip: float) -> None:
+    def __init__(self, space: spaces.Space, config: PolicyConfig) -> None:
         super().__init__()
         self.space = space
         self.indexed = isinstance(space, (spaces.Discrete, spaces.MultiDiscrete))
@@ -28,21 +37,68 @@ class Encoder(nn.Module):
             self.register_buffer(
                 "_column", torch.tensor(np.concatenate(([0], np.cumsum(sizes)[:-1]))), persistent=False
             )
-        self.size = flat_size(space)
+        parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
+        self.images = nn.ModuleDict(
+            {_module_name(key): ConvNet(config, part, key) for key, part in parts.items() if _reads_image(part, config)}  # type: ignore[arg-type]
+        )
+        if not self.images and not isinstance(config.cnn, str):
+            raise ConfigError(f"policy.cnn gives layers, but the observation {space} has no image for them.")
+        self._flat = {key: part for key, part in parts.items() if _module_name(key) not in self.images}
+        self.flat_size = sum(flat_size(part) for part in self._flat.values())
+        self.size = self.flat_size + sum(net.size for net in self.nets)
         # Images and flags arrive in a fixed range already; statistics would only distort them.
-        self.norm = RunningNorm(self.size, clip, self._skipped()) if normalize and not self.indexed else None
+        normalize = config.normalize_obs and not self.indexed and self.flat_size > 0
+        self.norm = RunningNorm(self.flat_size, config.obs_clip, self._skipped()) if normalize else None
+
+    @property
+    def nets(self) -> list[ConvNet]:
+        """The CNNs, in the order of the parts they read."""
+        return list(self.images.values())  # type: ignore[arg-type]
+
+    @property
+    def learns(self) -> bool:
+        """Whether there is anything to learn before actor and critic part."""
+        return len(self.images) > 0
 
     def _skipped(self) -> Tensor | None:
-        parts = self.space.spaces.values() if isinstance(self.space, spaces.Dict) else [self.space]
         skip = [
             not isinstance(part, spaces.Box) or part.dtype in (np.uint8, np.bool_)
-            for part in parts
+            for part in self._flat.values()
             for _ in range(flat_size(part))
         ]
         return torch.tensor(skip) if any(skip) else None
 
     def forward(self, obs: Observation) -> Tensor:
         """[B, size] floats, or [B] / [B, K] column indices for Discrete / MultiDiscrete observations."""
+        if not self.images:
+            return self._rest(obs)
+        return self._joined(obs, [net(image) for net, image in zip(self.nets, self._pictures(obs))])
+
+    def run(self, obs: Observation) -> tuple[Tensor, Any]:
+        """Like `forward`, with the tape that `backprop` needs."""
+        if not self.images:
+            return self._rest(obs), None
+        ran = [net.run(image) for net, image in zip(self.nets, self._pictures(obs))]
+        return self._joined(obs, [features for features, _ in ran]), [tape for _, tape in ran]
+
+    def backprop(self, tape: Any, gradient: Tensor) -> None:
+        """Add the gradients of the CNNs, which come first in the features."""
+        start = 0
+        for net, kept in zip(self.nets, tape):
+            net.backprop(kept, gradient[:, start : start + net.size])
+            start += net.size
+
+    def _pictures(self, obs: Observation) -> list[Tensor]:
+        if isinstance(obs, Tensor):
+            return [obs]
+        return [part for key, part in obs.items() if _module_name(key) in self.images]
+
+    def _joined(self, obs: Observation, features: list[Tensor]) -> Tensor:
+        if self.flat_size:
+            features = [*features, self._rest(obs)]
+        return features[0] if len(features) == 1 else torch.cat(features, -1)
+
+    def _rest(self, obs: Observation) -> Tensor:
         if self.indexed:
             assert isinstance(obs, Tensor)
             return obs + self._column if isinstance(self.space, spaces.MultiDiscrete) else obs
@@ -50,11 +106,28 @@ class Encoder(nn.Module):
         return x if self.norm is None else self.norm(x)
 
     def flat(self, obs: Observation) -> Tensor:
-        """Joined float vector before normalisation."""
+        """What no CNN reads as one float vector, before normalisation."""
         if isinstance(obs, dict):
-            assert isinstance(self.space, spaces.Dict)
-            return torch.cat([_flat_part(self.space[key], obs[key]) for key in self.space.spaces], -1)
+            return torch.cat([_flat_part(part, obs[key]) for key, part in self._flat.items()], -1)
         return _flat_part(self.space, obs)
+
+
+def reads_images(space: spaces.Space, config: PolicyConfig) -> bool:
+    """Whether a policy for this space has a CNN."""
+    parts = space.spaces.values() if isinstance(space, spaces.Dict) else [space]
+    return any(_reads_image(part, config) for part in parts)
+
+
+def _module_name(key: str) -> str:
+    return key.replace(".", "_") if key else ALONE
+
+
+def _reads_image(space: spaces.Space, config: PolicyConfig) -> bool:
+    if config.cnn == "none":
+        return False
+    if config.cnn == "auto":
+        return is_image(space)
+    return isinstance(space, spaces.Box) and len(space.shape) in (3, 4)
 
 
 def flat_size(space: spaces.Space) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -53,9 +53,21 @@ class Batch:
             return [self]
         return [self._map(lambda tensor, i=i: tensor[i : i + size]) for i in range(0, n, size)]
 
+    def in_place(self) -> Batch:
+        """The batch for captured graphs, which read tensors where they lie: what a rollout keeps is shared, the rest copied."""
+        kept = replace(self)
+        for name in ("log_prob", "value", "advantage", "target"):
+            setattr(kept, name, getattr(self, name).clone())
+        return kept
+
+    def take(self, other: Batch) -> None:
+        """The next samples of the same rollout, written to where these lie."""
+        for name in ("log_prob", "value", "advantage", "target"):
+            getattr(self, name).copy_(getattr(other, name))
+
     def to(self, device: torch.device) -> Batch:
-        """The batch on `device`."""
-        return self if self.action.device == device else self._map(lambda tensor: tensor.to(device))
+        """The batch on `device`; what is there already is not copied."""
+        return self._map(lambda tensor: tensor.to(device))
 
 
 class Rollout:
@@ -63,12 +75,9 @@ class Rollout:
 
     def __init__(self, n_steps: int, envs: VectorEnv, policy: ActorCritic) -> None:
         shape = (n_steps, envs.n_envs)
-        distribution = policy.distribution
         self.n_steps, self.n_envs = shape
         self.length = n_steps
         """Steps filled by the last collection; below n_steps only when whole episodes are collected."""
-        self.obs_arrays = allocate(envs.observation_space, (n_steps + 1, envs.n_envs))
-        self.mask_array = envs.new_mask((n_steps + 1, envs.n_envs))
         self.reward = np.zeros(shape, np.float32)
         self.terminated = np.zeros(shape, np.bool_)
         self.truncated = np.zeros(shape, np.bool_)
@@ -76,17 +85,31 @@ class Rollout:
         """Value of the state each step led to: the next row's, the final observation's where an episode was cut off."""
         self.valid: np.ndarray | None = None
         """Samples that count; None means all of them."""
+        self.obs_arrays: Any
+        self.mask_array: np.ndarray | None
+        self.obs: Observation
+        self.mask: Tensor | None
+        self._allocate(envs, policy)
+        self._make_views()
+
+    def _allocate(self, envs: VectorEnv, policy: ActorCritic) -> None:
+        shape, distribution = (self.n_steps, self.n_envs), policy.distribution
+        self.obs_arrays = allocate(envs.observation_space, (self.n_steps + 1, self.n_envs))
+        self.mask_array = envs.new_mask((self.n_steps + 1, self.n_envs))
         self.action = torch.zeros((*shape, *distribution.action_shape), dtype=distribution.action_dtype)
         self.params = torch.zeros((*shape, distribution.n_params))
         self.log_prob = torch.zeros(shape)
-        self.value = torch.zeros((n_steps + 1, envs.n_envs))
-        self.obs: Observation = (
+        self.value = torch.zeros((self.n_steps + 1, self.n_envs))
+        self.obs = (
             {key: torch.from_numpy(array) for key, array in self.obs_arrays.items()}
             if isinstance(self.obs_arrays, dict)
             else torch.from_numpy(self.obs_arrays)
         )
         self.mask = None if self.mask_array is None else torch.from_numpy(self.mask_array)
-        # Views of every step, made once: slicing in the loop would cost more than a small matrix product.
+
+    def _make_views(self) -> None:
+        """Views of every step, made once: slicing in the loop would cost more than a small matrix product."""
+        n_steps = self.n_steps
         self.rows = [self._row(t) for t in range(n_steps)]
         self.first_row = StepRow(
             obs=self._obs_array_at(0),
@@ -134,6 +157,25 @@ class Rollout:
             return {key: tensor[:length].flatten(0, 1) for key, tensor in self.obs.items()}
         return self.obs[:length].flatten(0, 1)
 
+    def values(self) -> np.ndarray:
+        """Values [T, N] of the observations that were acted on."""
+        return self.value[: self.length].numpy()
+
+    def host_obs(self) -> Any:
+        """All observations [T + 1, N, …] as arrays."""
+        obs, end = self.obs_arrays, self.length + 1
+        return {key: array[:end] for key, array in obs.items()} if isinstance(obs, dict) else obs[:end]
+
+    def slot_keys(self) -> list[bytes]:
+        """What tells the last transitions of the slots apart: action and both observations."""
+        t, arrays = self.length, self.obs_arrays
+        parts = arrays.values() if isinstance(arrays, dict) else [arrays]
+        action = self.action_arrays[t - 1]
+        return [
+            b"".join([action[i].tobytes(), *(part[s, i].tobytes() for part in parts for s in (t - 1, t))])
+            for i in range(self.n_envs)
+        ]
+
     def batch(self, advantage: np.ndarray, target: np.ndarray) -> Batch:
         """All samples that count, flat, with their targets [T, N]."""
         t = self.length
@@ -141,7 +183,7 @@ class Rollout:
             obs=self.flat_obs(t),
             action=self.action[:t].flatten(0, 1),
             log_prob=self.log_prob[:t].flatten(),
-            value=self.value[:t].flatten(),
+            value=torch.from_numpy(self.values()).flatten(),
             advantage=torch.from_numpy(advantage).flatten(),
             target=torch.from_numpy(target).flatten(),
             mask=None if self.mask is None else self.mask[:t].flatten(0, 1),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -76,7 +77,7 @@ def collect(
             )
     timer.add("env", in_env)
     timer.add("policy", in_policy)
-    _check(rollout, envs)
+    check(rollout, envs)
     return ended
 
 
@@ -93,19 +94,12 @@ def _finish(policy: ActorCritic, envs: VectorEnv, rollout: Rollout, ended: Ended
     else:
         rollout.value[: t + 1] = policy.values(_on(device, rollout.flat_obs(t + 1))).view(t + 1, -1)
     rollout.next_value[:t] = rollout.value[1 : t + 1].numpy()
-    cut = [(step, episode) for step, episode in ended if not episode.terminated]
-    if cut:
-        _bootstrap(policy, envs, rollout, cut, device)
+    bootstrap_cut(policy, envs, rollout, ended, device)
 
 
-def _bootstrap(
-    policy: ActorCritic,
-    envs: VectorEnv,
-    rollout: Rollout,
-    cut: Sequence[tuple[int, EndedEpisode]],
-    device: torch.device,
-) -> None:
+def bootstrap_cut(policy: ActorCritic, envs: VectorEnv, rollout: Rollout, ended: Ended, device: torch.device) -> None:
     """Values of the final observations of cut-off episodes; 0 where the env was lost and there is none."""
+    cut = [(step, episode) for step, episode in ended if not episode.terminated]
     known = [(step, episode) for step, episode in cut if episode.final_obs is not None]
     for step, episode in cut:
         rollout.next_value[step, episode.index] = 0.0
@@ -146,20 +140,23 @@ def _mask_on(device: torch.device, mask: torch.Tensor | None) -> torch.Tensor | 
     return mask if mask is None or device.type == "cpu" else mask.to(device)
 
 
-def _check(rollout: Rollout, envs: VectorEnv) -> None:
+def check(rollout: Rollout, envs: VectorEnv) -> None:
     """Bad data stops the run here, before it reaches the weights, with the env and step it came from."""
     t = rollout.length
-    arrays = rollout.obs_arrays if isinstance(rollout.obs_arrays, dict) else {"observation": rollout.obs_arrays}
+    obs = rollout.obs if isinstance(rollout.obs, dict) else {"observation": rollout.obs}
     # The observation after the last step is bootstrapped from, so it counts too.
-    for name, array in {**{key: array[: t + 1] for key, array in arrays.items()}, "reward": rollout.reward[:t]}.items():
+    for name, tensor in {
+        **{key: o[: t + 1] for key, o in obs.items()},
+        "reward": torch.from_numpy(rollout.reward[:t]),
+    }.items():
         # A NaN or infinity anywhere makes the sum NaN or infinite: one cheap pass instead of a test per element.
-        if array.dtype.kind == "f" and not np.isfinite(np.sum(array, dtype=np.float64)):
-            bad = np.argwhere(~np.isfinite(array))
+        if tensor.is_floating_point() and not math.isfinite(float(tensor.sum(dtype=torch.float64))):
+            bad = (~torch.isfinite(tensor)).nonzero()
             if len(bad):
-                step, env = int(bad[0][0]), int(bad[0][1])
+                step, env = bad[0].tolist()[:2]
                 raise _non_finite(rollout, name, env, step if name == "reward" else max(step - 1, 0))
-    if rollout.mask_array is not None:
-        possible = _possible(rollout.mask_array[:t], envs.action_space)
+    if rollout.mask is not None:
+        possible = _possible(rollout.mask[:t].cpu().numpy(), envs.action_space)
         if not possible.all():
             step, env = (int(i) for i in np.argwhere(~possible)[0])
             raise EnvError(f"Env {env} gave an action mask with no possible action before step {step} of this rollout.")

@@ -11,7 +11,7 @@ from gymnast.metrics.catalogue import Catalogue, load_catalogue
 from gymnast.metrics.sinks.jsonl import NOT_METRICS, read_rows
 from gymnast.runs.store import Run
 
-PROTOCOL = ("env.kwargs", "env.time_limit", "env.wrappers", "eval.deterministic", "eval.env")
+PROTOCOL = ("env.kwargs", "env.atari", "env.time_limit", "env.wrappers", "eval.deterministic", "eval.env")
 """Settings that change what a return means; runs of one env that agree in them can be compared."""
 
 

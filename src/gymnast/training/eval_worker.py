@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from multiprocessing import util
 from multiprocessing.connection import Connection
 from typing import Any
@@ -22,13 +22,15 @@ import numpy as np
 from safetensors.torch import load as from_bytes
 
 from gymnast.config.schema import RunConfig
-from gymnast.envs.vector import EndedEpisode, StepRow, VectorEnv
+from gymnast.envs.vector import VectorEnv
 from gymnast.envs.worker_main import die_with_trainer, register_all
-from gymnast.envs.workers import main_module_hidden, registered
+from gymnast.envs.worker_process import main_module_hidden
+from gymnast.envs.workers import registered
 from gymnast.envs.wrappers.vector import VectorWrapper
 from gymnast.evaluation.evaluate import Evaluation
 from gymnast.training.evaluator import Evaluator, EvalWorkerError, weights_digest
-from gymnast.training.session import policy_tensors, prepare_process
+from gymnast.training.machine import prepare_process
+from gymnast.training.session import policy_tensors
 
 NICENESS = 5
 """Training goes first where there are not enough cores for both."""
@@ -191,11 +193,11 @@ class _Watched(VectorWrapper):
         super().__init__(inner)
         self._conn, self._shared, self._next_look = conn, shared, 0.0
 
-    def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
+    def send(self, actions: np.ndarray) -> None:
         """Step."""
         self._shared[ALIVE] = now = time.monotonic()
         if now > self._next_look:
             self._next_look = now + CANCEL_SECONDS
             if self._conn.poll():  # nothing is sent during an evaluation: the pipe is closed
                 raise EOFError
-        return self.inner.step(actions, row)
+        self.inner.send(actions)

@@ -10,7 +10,8 @@ import torch
 from gymnast import seeding
 from gymnast.config.plan import eval_envs
 from gymnast.config.schema import EnvConfig, RunConfig
-from gymnast.envs.choose import choose_vectorization, why_not_envpool
+from gymnast.envs.choose import choose_vectorization, native_form, why_not_envpool
+from gymnast.envs.families.atari.protocol import protocol_of
 from gymnast.envs.make import SINGLE_ENVS, make_envs, make_one
 from gymnast.envs.vector import VectorEnv
 from gymnast.envs.wrappers import needs_single_envs
@@ -29,12 +30,17 @@ def eval_env_config(config: RunConfig) -> tuple[EnvConfig, dict[str, Any]]:
     unknown = set(config.eval.env) - set(training)
     if unknown:
         raise ConfigError(f"'eval.env.{sorted(unknown)[0]}' is not a key of the env section.")
-    evaluation = EnvConfig.model_validate({**training, **config.eval.env})
+    overrides = dict(config.eval.env)
+    if isinstance(overrides.get("atari"), dict):  # only what it names is other than in training
+        overrides["atari"] = {**(training["atari"] or {}), **overrides["atari"]}
+    evaluation = EnvConfig.model_validate({**training, **overrides})
     changed = {key: value for key, value in evaluation.model_dump().items() if value != training[key]}
     as_training = "vectorization" not in config.eval.env and evaluation.vectorization not in ("auto", *SINGLE_ENVS)
     other = evaluation.vectorization == "envpool" and {"id", "kwargs"} & changed.keys()
+    game = evaluation.vectorization == "native" and {"id", "atari"} & changed.keys()
     # Training's own wrappers and arguments allow it, these may not.
-    if as_training and (needs_single_envs(evaluation.wrappers) or (other and why_not_envpool(evaluation) is not None)):
+    refused = (other and why_not_envpool(evaluation) is not None) or (game and native_form(evaluation) is None)
+    if as_training and (needs_single_envs(evaluation.wrappers) or refused):
         evaluation = evaluation.model_copy(update={"vectorization": "inprocess"})
     return evaluation, changed
 
@@ -152,4 +158,5 @@ def run_evaluation(
         on_episode=on_episode,
     )
     evaluation.differences = dict(differences or {})
+    evaluation.protocol = protocol_of(eval_env_config(config)[0])
     return evaluation

@@ -54,8 +54,9 @@ def with_dump(error: NonFiniteError, session: Session, run_folder: Path) -> NonF
 def _rollout_tensors(rollout: Rollout) -> dict[str, Tensor]:
     """What the envs gave: one observation more than steps."""
     t = rollout.length
-    arrays = rollout.obs_arrays if isinstance(rollout.obs_arrays, dict) else {"": rollout.obs_arrays}
-    named = {f"obs.{name}".rstrip("."): torch.from_numpy(array[: t + 1]) for name, array in arrays.items()}
+    obs = rollout.host_obs()
+    arrays = obs if isinstance(obs, dict) else {"": obs}
+    named = {f"obs.{name}".rstrip("."): torch.from_numpy(array) for name, array in arrays.items()}
     return named | {"action": rollout.action[:t], "reward": torch.from_numpy(rollout.reward[:t])}
 
 

@@ -33,6 +33,8 @@ def start(session: Session) -> None:
         session.start_episodes()
     else:
         session.rollout.carry_over()
+    if session.loading is not None:
+        session.loading.join()
 
 
 def iterate(
@@ -46,21 +48,13 @@ def iterate(
     """Collect and learn; the counters stand at the next boundary afterwards."""
     counters = session.counters
     c = session.coefficients()
-    ended = collect(
-        session.policy,
-        session.envs,
-        session.rollout,
-        session.action_generator,
-        timer,
-        episodes_per_env=session.algorithm.episodes_per_env,
-        on_step=on_step,
-    )
+    ended = _collect(session, timer, on_step)
     if on_collected is not None:
         on_collected()
     begin = time.perf_counter()
     session.seed_layers()
-    batch = session.algorithm.targets(session.rollout, c).to(session.device)
-    result = update(session.learner, batch, c, observer)
+    batch = session.algorithm.targets(session.rollout, c)
+    result = update(session.learner, batch.to(session.device), c, observer)
     if session.policy.encoder.norm is not None:
         samples = session.policy.encoder.flat(session.rollout.flat_obs(session.rollout.length))
         session.policy.encoder.norm.update(samples.to(session.device))
@@ -75,6 +69,20 @@ def iterate(
     counters.epochs += result.epochs
     counters.kl_stops += result.stopped_by_kl
     return Iteration(ended, batch, result, c)
+
+
+def _collect(session: Session, timer: StageTimer, on_step: Callable[[int], None] | None) -> Ended:
+    if session.collector is not None:
+        return session.collector(session.action_generator, timer, on_step)
+    return collect(
+        session.policy,
+        session.envs,
+        session.rollout,
+        session.action_generator,
+        timer,
+        episodes_per_env=session.algorithm.episodes_per_env,
+        on_step=on_step,
+    )
 
 
 def prepare_next(session: Session) -> None:

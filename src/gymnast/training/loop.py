@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gymnast.errors import CheckpointError, GymnastError, NonFiniteError
 from gymnast.evaluation.evaluate import Evaluation
@@ -33,6 +33,9 @@ from gymnast.training.signals import StopRequest
 from gymnast.training.stopping import StopRules
 from gymnast.training.tracing import HashObserver, TraceFile
 from gymnast.training.transfer import Transfer, judge_beginning
+
+if TYPE_CHECKING:
+    from gymnast.training.profile import Profile
 
 HEARTBEAT_SECONDS = 2.0
 
@@ -79,6 +82,7 @@ class Loop:
     iteration_seconds: float = 0.0
     transfer: Transfer | None = None
     """What the run begins with, where it is not from nothing."""
+    profile: Profile | None = None
 
     def __post_init__(self) -> None:
         keep = self.session.config.train.keep_checkpoints
@@ -103,6 +107,8 @@ class Loop:
         """Iterate until something ends the run, then leave it evaluated, saved and reported."""
         session, run = self.session, self.run
         self.timer.started = self.started
+        if self.profile is not None:
+            self.profile.attach(session, self.timer, self.reporter)
         try:
             with memory_explained(session.config):
                 start(session)
@@ -110,6 +116,8 @@ class Loop:
                     self._judge_beginning(self.transfer)
                 with self.reporter.display(self.catalogue, session.config, run.id):
                     reason = self._iterate()
+                if self.profile is not None:
+                    self.profile.boundary(self.rows.last, last=True)
                 return self._finish(reason)
         except BaseException as error:
             saved = self.boundary is not None or self.progress.saved_at >= 0
@@ -126,6 +134,8 @@ class Loop:
         finally:
             if self.trace is not None:
                 self.trace.close()
+            if self.profile is not None:
+                self.profile.close(run)
 
     def _judge_beginning(self, transfer: Transfer) -> None:
         self.stop.keeps_boundary = True  # nothing was learnt yet: a signal need not wait
@@ -135,11 +145,14 @@ class Loop:
     def _iterate(self) -> str:
         session = self.session
         while session.counters.env_steps < session.plan.env_steps:
+            if self.profile is not None:
+                self.profile.boundary(self.rows.last)
             self._keep_boundary()
             began = time.perf_counter()
             if session.counters.iteration == 0 and os.environ.get("GYMNAST_TRACE_STARTUP"):
                 print(f"first-env-step {time.time():.4f}", file=sys.stderr, flush=True)
-            row = self._one_iteration()
+            with contextlib.nullcontext() if self.profile is None else self.profile.iteration():
+                row = self._one_iteration()
             self.iteration_seconds = time.perf_counter() - began
             spent = session.counters.env_steps >= session.plan.env_steps
             reason = self.judge(row, spent=spent)
@@ -221,9 +234,12 @@ class Loop:
     def _warn_if_identical(self) -> None:
         """Copies of an env that all do the same add nothing (RUN-11)."""
         rollout = self.session.rollout
-        arrays = [*(rollout.obs_arrays.values() if isinstance(rollout.obs_arrays, dict) else [rollout.obs_arrays])]
+        if rollout.n_envs == 1:
+            return
+        obs = rollout.host_obs()
+        arrays = [*(obs.values() if isinstance(obs, dict) else [obs])]
         arrays.append(rollout.reward)  # a bandit always shows the same, and pays by chance
-        if rollout.n_envs > 1 and all((a[: rollout.length] == a[: rollout.length, :1]).all() for a in arrays):
+        if all((a[: rollout.length] == a[: rollout.length, :1]).all() for a in arrays):
             self.reporter.warn(
                 f"All {rollout.n_envs} envs gave identical rollouts: the env is deterministic and so is the policy. "
                 "More copies add nothing; set env.n_envs=1 or make the env depend on its seed."
@@ -324,9 +340,10 @@ class Loop:
         self.stop.disarm()
         self.stop.keeps_boundary = False
         counters, progress = self.session.counters, self.progress
-        if progress.saved_at != counters.env_steps:
-            self._save(self.rows.last, best=False)
-        self.saver.close()
+        with self.timer.stage("checkpoint"):
+            if progress.saved_at != counters.env_steps:
+                self._save(self.rows.last, best=False)
+            self.saver.close()
         if self.saver.failure is not None:
             raise CheckpointError(f"The run ended ({reason}), but its end is not saved. {self.saver.failure}")
         interrupted = self.interrupted

@@ -88,11 +88,9 @@ class Reporter:
         hidden = "×".join(map(str, config.policy.hidden)) or "linear"
         trunk = "shared" if policy.shared else "separate"
         from gymnast.envs.choose import choose_vectorization, under_debugger
-        from gymnast.training.session import choose_device
 
         if under_debugger():
             self.say(f"A debugger is attached: envs are stepped {choose_vectorization(config.env)[0]}.", style="yellow")
-        reason = choose_device(config.train.device)[1]
         lines = [
             ("config", f"{config.name}, seed {config.train.seed}" + (f", resuming run {resumed}" if resumed else "")),
             (
@@ -103,7 +101,7 @@ class Reporter:
             ("model", f"{config.policy.activation} {hidden}, {trunk} trunks, {parameters:,} parameters"),
             ("algo", f"{config.algo.id}: {plan.n_envs} × {plan.n_steps} steps per iteration"),
             ("budget", f"{plan.env_steps:,} env steps ({plan.vec_steps:,} vec steps)"),
-            ("device", f"{session.device} ({reason})"),
+            ("device", f"{session.device} ({session.reasons['train.device']})"),
         ]
         if (origin := resolved.origins.get("env.vectorization", "")).startswith(AUTO):
             lines.insert(2, ("stepped", f"{config.env.vectorization}: {origin.removeprefix(AUTO)}"))

@@ -53,7 +53,7 @@ class RowMaker:
             "progress": progress,
             **session.window.statistics(),
             "rollout/reward_mean": float(rollout.reward[:t].mean()),
-            "rollout/diversity": _diversity(rollout, t),
+            "rollout/diversity": _diversity(rollout),
             **done.result.statistics,
             **{f"train/{name}": value for name, value in c.items()},
             "train/kl_stops": counters.kl_stops,
@@ -78,15 +78,9 @@ class RowMaker:
         return {name: value for name, value in row.items() if name in self.catalogue}
 
 
-def _diversity(rollout: Rollout, t: int) -> float:
+def _diversity(rollout: Rollout) -> float:
     """Share of distinct transitions across slots in the last step."""
-    arrays = rollout.obs_arrays.values() if isinstance(rollout.obs_arrays, dict) else [rollout.obs_arrays]
-    action = rollout.action_arrays[t - 1]
-    keys = {
-        b"".join([action[i].tobytes(), *(a[s, i].tobytes() for a in arrays for s in (t - 1, t))])
-        for i in range(rollout.n_envs)
-    }
-    return len(keys) / rollout.n_envs
+    return len(set(rollout.slot_keys())) / rollout.n_envs
 
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import os
-import sys
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,12 +20,23 @@ from gymnast.envs.actions import random_actions
 from gymnast.envs.make import make_envs
 from gymnast.envs.time_limits import time_limit_of
 from gymnast.envs.vector import VectorEnv
-from gymnast.errors import ConfigError, NonFiniteError, UsageError
+from gymnast.errors import ConfigError, NonFiniteError
+from gymnast.evaluation.evaluate import tensors
 from gymnast.metrics.history import EpisodeWindow
 from gymnast.policies.actor_critic import ActorCritic
+from gymnast.policies.encoders import reads_images
 from gymnast.policies.flat import FlatParameters
 from gymnast.rollout.auto_steps import measure_n_steps
 from gymnast.rollout.buffer import Rollout
+from gymnast.rollout.device import DeviceCollector, DeviceRollout
+from gymnast.training.captured import CapturedUpdate, load_kernels
+from gymnast.training.machine import (
+    choose_device,
+    choose_precision,
+    choose_threads,
+    prepare_gpu,
+    prepare_process,
+)
 from gymnast.training.update import Learner
 
 SCHEDULES = (Constant, Linear, Cosine, Exponential, Piecewise)
@@ -69,6 +77,13 @@ class Session:
     jump_segments: dict[str, int] = field(default_factory=dict)
     reset_every: int | None = None
     """Iterations between resets of envs whose state cannot be saved; None where it can, or where every iteration resets."""
+    collector: DeviceCollector | None = None
+    """What fills a rollout that lives on a GPU."""
+    captured: list[CapturedUpdate] = field(default_factory=list)
+    loading: threading.Thread | None = None
+    """Loads the GPU's libraries while the envs start."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Why the machine is used as it is, by config key."""
     restored: bool = False
     afresh: bool = True
     """Whether the coming collection starts with fresh episodes: in a new run, and where no env states were restored."""
@@ -76,7 +91,7 @@ class Session:
     @property
     def learner(self) -> Learner:
         """What an update works with."""
-        return Learner(self.policy, self.flat, self.optimizer, self.algorithm, self.batch_generator)
+        return Learner(self.policy, self.flat, self.optimizer, self.algorithm, self.batch_generator, self.captured)
 
     def clock(self) -> Clock:
         """Where the schedules stand."""
@@ -186,51 +201,11 @@ def load_policy(policy: ActorCritic, tensors: dict[str, torch.Tensor]) -> None:
         policy.encoder.norm.refresh()
 
 
-def choose_device(name: str, policy_parameters: int = 0) -> tuple[torch.device, str]:
-    """The device and the reason; small networks are faster on the CPU even beside a GPU."""
-    if name == "auto":
-        if not torch.cuda.is_available():
-            return torch.device("cpu"), "no GPU found"
-        return torch.device("cpu"), "a GPU is there, but networks without images are faster on the CPU"
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise UsageError(f"Unknown device '{name}': use auto, cpu or cuda.") from None
-    if device.type not in ("cpu", "cuda"):
-        raise UsageError(f"Unknown device '{name}': use auto, cpu or cuda.")
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError(
-            "train.device is cuda, but torch finds no GPU: use auto or cpu, or install a CUDA build of torch."
-        )
-    return device, "as configured"
-
-
-def repeatable_kernels() -> None:
-    """Same bits every time on a GPU; cuBLAS reads its setting when the first product is computed there."""
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True)
-    torch.backends.cudnn.benchmark = False
-
-
-def prepare_process(threads: int) -> None:
-    """Settings of this process that make small tensors fast."""
-    torch.set_num_threads(threads)
-    if sys.platform == "linux":
-        # glibc gives buffers above 128 kB back to the system at every free, and faults them in again at the next use:
-        # a third of the time of a 2048-sample update. Keep them instead.
-        with contextlib.suppress(OSError, AttributeError):
-            libc = ctypes.CDLL("libc.so.6")
-            libc.mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD
-            libc.mallopt(-1, 256 << 20)  # M_TRIM_THRESHOLD
-
-
 def build(config: RunConfig) -> Session:
     """Make all parts of a run. Nothing is written to disk here."""
     seed = config.train.seed
-    prepare_process(config.train.threads if isinstance(config.train.threads, int) else 1)
-    device, _ = choose_device(config.train.device)
-    if config.train.deterministic and device.type == "cuda":
-        repeatable_kernels()
+    prepare_process(1)
+    choose_device(config.train.device)  # one that is not there is refused before envs are made
     horizon = time_limit_of(config.env)
     if config.algo.id == "reinforce" and horizon is None and getattr(config.algo, "max_steps", None) is None:
         raise ConfigError(
@@ -239,6 +214,13 @@ def build(config: RunConfig) -> Session:
     plan = make_plan(config, horizon=horizon)
     envs = make_envs(config.env, plan.n_envs)
     try:
+        images = reads_images(envs.observation_space, config.policy)
+        device, why = choose_device(config.train.device, images=images)
+        precision, why_precise = choose_precision(config.policy.precision, device, images=images)
+        config = config.model_copy(update={"policy": config.policy.model_copy(update={"precision": precision})})
+        torch.set_num_threads(choose_threads(config, device, images=images))
+        if device.type == "cuda":
+            prepare_gpu(precision, deterministic=config.train.deterministic)
         if getattr(config.algo, "n_steps", None) == "auto":
             plan = make_plan(config, n_steps=measure_n_steps(envs, seed), horizon=horizon)
         algorithm = make_algorithm(config.algo, plan.n_envs)
@@ -259,11 +241,18 @@ def build(config: RunConfig) -> Session:
             flat=flat,
             algorithm=algorithm,
             optimizer=make_optimizer(flat, config.algo.optimizer),
-            rollout=Rollout(plan.n_steps, envs, policy),
+            rollout=_make_rollout(plan.n_steps, envs, policy, algorithm, device),
             action_generator=torch.Generator(device).manual_seed(seeding.integer(seed, "actions")),
             batch_generator=torch.Generator(device).manual_seed(seeding.integer(seed, "minibatches")),
             window=EpisodeWindow(config.log.window),
         )
+        session.reasons = {"train.device": why, "policy.precision": why_precise}
+        if isinstance(session.rollout, DeviceRollout):
+            size = algorithm.batch_size(plan.n_steps * plan.n_envs)
+            session.loading = threading.Thread(target=load_kernels, args=(policy, session.rollout, size), daemon=True)
+            session.loading.start()
+            by_lanes = config.train.overlap != "none"
+            session.collector = DeviceCollector(policy, envs, session.rollout, by_lanes=by_lanes)
         if envs.exact_resume == "none" and algorithm.episodes_per_env is None:
             session.reset_every = plan.resume_every
     except BaseException:
@@ -272,20 +261,29 @@ def build(config: RunConfig) -> Session:
     return session
 
 
+def _make_rollout(
+    n_steps: int, envs: VectorEnv, policy: ActorCritic, algorithm: Algorithm, device: torch.device
+) -> Rollout:
+    """On the GPU where the policy is there, unless whole episodes of unknown length are collected."""
+    if device.type == "cuda" and algorithm.episodes_per_env is None:
+        return DeviceRollout(n_steps, envs, policy, device)
+    return Rollout(n_steps, envs, policy)
+
+
 def warm_up_normaliser(session: Session, steps: int = 128) -> None:
     """Seed the observation statistics with random actions, so that the first rollout is not read unnormalised."""
     norm = session.policy.encoder.norm
     if norm is None or norm.count > 0:  # there already: they came with the weights of another run
         return
-    envs, rollout = session.envs, session.rollout
+    envs = session.envs
     random = np.random.default_rng(seeding.sequence(session.config.train.seed, "warmup"))
-    envs.reset(seeding.env_seeds(session.config.train.seed, "warmup", envs.n_envs), rollout.first_row)
-    rows = min(steps, rollout.n_steps)
-    mask = rollout.first_row.mask
-    for t in range(rows):
-        envs.step(random_actions(envs.action_space, envs.n_envs, random, mask), rollout.rows[t])
-        mask = rollout.rows[t].mask
-    samples = session.policy.encoder.flat(rollout.flat_obs(rows))
+    row = envs.new_row()
+    envs.reset(seeding.env_seeds(session.config.train.seed, "warmup", envs.n_envs), row)
+    seen: list[torch.Tensor] = []
+    for _ in range(min(steps, session.rollout.n_steps)):
+        seen.append(session.policy.encoder.flat(tensors(row.obs)).clone())
+        envs.step(random_actions(envs.action_space, envs.n_envs, random, row.mask), row)
+    samples = torch.cat(seen)
     if not torch.isfinite(samples).all():
         step, env = divmod(int((~torch.isfinite(samples)).any(1).nonzero()[0]), envs.n_envs)
         raise NonFiniteError(

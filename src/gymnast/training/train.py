@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gymnast.config.load import Resolved
+from gymnast.config.plan import AUTO
 from gymnast.envs.choose import with_vectorization
 from gymnast.errors import CheckpointError, UsageError
 from gymnast.metrics.catalogue import load_catalogue
@@ -29,6 +31,9 @@ from gymnast.training.session import Session, build, repeats
 from gymnast.training.signals import StopRequest
 from gymnast.training.stopping import make_cadence, make_rules
 from gymnast.training.transfer import Source, find_source, take_over
+
+if TYPE_CHECKING:
+    from gymnast.training.profile import Profile
 
 
 @dataclass
@@ -48,10 +53,12 @@ def train(
     confirm: Callable[[], bool] | None = None,
     resume: Resume | None = None,
     source: Source | None = None,
+    profile: Profile | None = None,
 ) -> TrainResult | None:
     """Train one run to its end; None when `confirm` says no. Nothing is written before training really starts.
 
     `source` is what `train.init_from` names where that is no run; a resumed run has its weights already.
+    `profile` records where the time goes and writes it into the run's folder.
     """
     started = time.perf_counter()
     reporter = reporter or Reporter(quiet=True)
@@ -67,6 +74,7 @@ def train(
     rules = make_rules(config, catalogue)
     with memory_explained(config):
         session = build(config)
+    resolved, config = with_precision(resolved, session), session.config
     evaluations = Evaluations(config, reporter)
     try:
         transfer = None if source is None else take_over(session, source)
@@ -94,7 +102,7 @@ def train(
             resumed_from = session.counters.env_steps if resume else None
             with JsonlSink(run.metrics_path, keys, attempt=attempt, resumed_from=resumed_from) as sink:
                 loop = Loop(session, evaluations, progress, rules, run, sink, reporter, catalogue, stop, started, fresh)
-                loop.transfer = transfer
+                loop.transfer, loop.profile = transfer, profile
                 if resume:
                     loop.rows.last = dict(resume.checkpoint.manifest.metrics)
                 return loop.run_all()
@@ -102,6 +110,14 @@ def train(
         evaluations.close()
         session.envs.close()
         reporter.close()
+
+
+def with_precision(resolved: Resolved, session: Session) -> Resolved:
+    """The same with `auto` decided, so that the config saved with a run says it and another machine cannot change it."""
+    if resolved.config.policy.precision != "auto":
+        return resolved
+    origin = f"{AUTO}{session.reasons['policy.precision']}"
+    return replace(resolved, config=session.config, origins={**resolved.origins, "policy.precision": origin})
 
 
 def _open_run(root: Path, resolved: Resolved, resume: Resume | None) -> Run:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from gymnast.errors import NonFiniteError
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.flat import FlatParameters
 from gymnast.rollout.buffer import Batch
+from gymnast.training.captured import CapturedUpdate, can_capture
 
 
 @dataclass
@@ -49,6 +50,8 @@ class Learner:
     optimizer: Optimizer
     algorithm: Algorithm
     generator: torch.Generator
+    captured: list[CapturedUpdate] = field(default_factory=list)
+    """The captured form of the update, made at the first one on a GPU."""
 
 
 def update(learner: Learner, batch: Batch, c: Coefficients, observer: Observer | None = None) -> UpdateResult:
@@ -59,6 +62,8 @@ def update(learner: Learner, batch: Batch, c: Coefficients, observer: Observer |
     if observer is not None:
         observer.batch(batch, c)
     try:
+        if observer is None and can_capture(learner, batch):
+            return _captured_epochs(learner, batch, c)
         return _epochs(learner, batch, c, observer)
     except NonFiniteError as error:
         with torch.no_grad():
@@ -83,7 +88,7 @@ def _epochs(learner: Learner, batch: Batch, c: Coefficients, observer: Observer 
             # A fresh permutation per epoch; when one minibatch holds everything its order means nothing.
             epoch = batch if size >= n else batch.select(_permutation(n, generator, batch))
             for minibatch in epoch.split(size):
-                outputs, loss = _gradients(learner, minibatch, c)
+                outputs, loss = gradients(learner, minibatch, c)
                 if observer is not None:
                     observer.gradients(len(means), minibatch, outputs, loss)
                 names = list(loss.statistics)
@@ -104,11 +109,40 @@ def _epochs(learner: Learner, batch: Batch, c: Coefficients, observer: Observer 
     return UpdateResult(statistics, len(means), epochs, stopped)
 
 
+def _captured_epochs(learner: Learner, batch: Batch, c: Coefficients) -> UpdateResult:
+    """The same by captured graphs: nothing waits for the GPU before the statistics are read."""
+    if not learner.captured:
+        learner.captured.append(CapturedUpdate(learner))
+    captured = learner.captured[0]
+    captured.load(batch, c)
+    n, size = len(batch), learner.algorithm.batch_size(len(batch))
+    rows: list[Tensor] = []
+    stopped = False
+    for epochs in range(1, max(1, round(c.get("n_epochs", 1.0))) + 1):  # noqa: B007 - the count of epochs done is a result
+        first = len(rows)
+        for index in _permutation(n, learner.generator, batch).split(size):
+            rows.append(captured.run(index))
+        if "target_kl" in c and "train/approx_kl" in captured.names:
+            kl = torch.stack(rows[first:])[:, captured.names.index("train/approx_kl")].mean()
+            if float(kl) > c["target_kl"]:
+                stopped = True
+                break
+    means = torch.stack(rows).mean(0).tolist()  # the one sync of the iteration
+    if not math.isfinite(means[-1]):
+        raise _not_finite()
+    statistics = dict(zip([*captured.names, "train/grad_norm"], means, strict=True))
+    statistics["train/loss"] = _total(statistics, c)
+    if "train/approx_kl" not in statistics:
+        with torch.no_grad():
+            statistics["train/approx_kl"] = _kl_after(learner.policy, batch)
+    return UpdateResult(statistics, len(rows), epochs, stopped)
+
+
 def _permutation(n: int, generator: torch.Generator, batch: Batch) -> Tensor:
     return torch.randperm(n, generator=generator, device=generator.device).to(batch.action.device)
 
 
-def _gradients(learner: Learner, batch: Batch, c: Coefficients) -> tuple[Outputs, Loss]:
+def gradients(learner: Learner, batch: Batch, c: Any) -> tuple[Outputs, Loss]:
     """Gradients of one minibatch into `flat.grads`; returns what was computed on the way, on the device."""
     policy = learner.policy
     learner.flat.grads.zero_()
@@ -126,15 +160,19 @@ def _step(learner: Learner, c: Coefficients) -> Tensor:
     norm = flat.norm()
     value = float(norm)
     if not math.isfinite(value):
-        raise NonFiniteError(
-            "The gradient is NaN or infinite; the weights are unchanged. Usual causes: a learning rate that is too high, "
-            "rewards or observations of huge size (try policy.normalize_obs=true algo.normalize_reward=true)."
-        )
+        raise _not_finite()
     limit = c.get("max_grad_norm")
     if limit is not None and value > limit:
         flat.grads.mul_(limit / (value + 1e-6))
     learner.optimizer.step(c["learning_rate"])
     return norm
+
+
+def _not_finite() -> NonFiniteError:
+    return NonFiniteError(
+        "The gradient is NaN or infinite; the weights are unchanged. Usual causes: a learning rate that is too high, "
+        "rewards or observations of huge size (try policy.normalize_obs=true algo.normalize_reward=true)."
+    )
 
 
 def _total(statistics: dict[str, float], c: Coefficients) -> float:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from gymnast.envs.vector import EndedEpisode, StepRow, VectorEnv
+from gymnast.envs.vector import VectorEnv
 from gymnast.envs.wrappers.vector import VectorWrapper
 from gymnast.errors import ConfigError
 
@@ -21,9 +20,9 @@ class Mirror(VectorWrapper):
         if not (isinstance(inner.action_space, gym.spaces.Discrete) and inner.action_space.n == 2):
             raise ConfigError(f"Wrapper 'mirror' needs two actions, this env has {inner.action_space}.")
 
-    def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
+    def send(self, actions: np.ndarray) -> None:
         """Step with the other action."""
-        return self.inner.step(1 - actions, row)
+        self.inner.send(1 - actions)
 
 
 class Hurry(gym.Wrapper):

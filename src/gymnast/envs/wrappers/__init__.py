@@ -52,6 +52,11 @@ def needs_single_envs(wrappers: Wrappers) -> list[str]:
     return [wrapper.id for wrapper in wrappers if kind_of(wrapper.id).batch is None and wrapper.id != TIME_LIMIT]
 
 
+def drawing_mode(wrappers: Wrappers) -> str | None:
+    """The `render_mode` an env needs because one of its wrappers has it draw itself."""
+    return "rgb_array" if any(kind_of(wrapper.id).draws for wrapper in wrappers) else None
+
+
 def refuse_single(wrappers: Wrappers, vectorization: str) -> None:
     """Say why a vector env cannot have these wrappers."""
     if names := needs_single_envs(wrappers):
@@ -94,6 +99,8 @@ def skips_frames(wrappers: Wrappers) -> bool:
 def frames_per_step(config: EnvConfig) -> float | None:
     """Frames of the env per step of the agent, the env's own skipping (ALE's) included; None where the policy decides."""
     own = {**env_spec(config.id, config.module).kwargs, **config.kwargs}.get("frameskip", 1)
+    if config.atari is not None:
+        own = config.atari.skip
     frames = float(own) if isinstance(own, int) else sum(range(*own)) / len(range(*own))  # ALE's range excludes its end
     for settings in map(arguments, config.wrappers):
         if isinstance(settings, FrameSkip):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -10,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from gymnast.envs.actions import executed, is_composite, plain, random_actions, row
-from gymnast.envs.vector import EndedEpisode, StepRow, VectorEnv
+from gymnast.envs.vector import VectorEnv
 from gymnast.envs.wrappers.single import ActionChanger, Reset, Step
 from gymnast.envs.wrappers.vector import VectorWrapper
 from gymnast.errors import ConfigError
@@ -25,9 +24,9 @@ class ActionClip(VectorWrapper):
             raise ConfigError(f"Wrapper 'action_clip' needs a Box action space, this env has {inner.action_space}.")
         self._low, self._high = inner.action_space.low, inner.action_space.high
 
-    def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
+    def send(self, actions: np.ndarray) -> None:
         """Step with clipped actions."""
-        return self.inner.step(np.clip(actions, self._low, self._high), row)
+        self.inner.send(np.clip(actions, self._low, self._high))
 
 
 class StickyActions(ActionChanger):

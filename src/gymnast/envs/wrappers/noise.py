@@ -34,9 +34,9 @@ class ObservationNoise(VectorWrapper):
         self._generators.seed(seeds)
         self._disturb(row.obs, range(self.n_envs))
 
-    def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
+    def recv(self, row: StepRow) -> Sequence[EndedEpisode]:
         """Disturb final observations, then those in the rows."""
-        ended = self.inner.step(actions, row)
+        ended = self.inner.recv(row)
         for episode in ended:
             if episode.final_obs is not None:
                 final = stack([episode.final_obs], self.observation_space)

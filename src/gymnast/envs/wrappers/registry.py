@@ -22,6 +22,7 @@ from gymnast.envs.wrappers.encoding import ArrayEncoding, OneHot
 from gymnast.envs.wrappers.images import Crop, Gray, MaskRegion, Quantise, Resize
 from gymnast.envs.wrappers.limits import NoRewardTimeout, TimeLimit
 from gymnast.envs.wrappers.noise import ObservationNoise
+from gymnast.envs.wrappers.rendering import Pixels
 from gymnast.envs.wrappers.rewards import RewardClip, RewardScale
 from gymnast.envs.wrappers.skipping import FrameSkip
 from gymnast.envs.wrappers.stacking import ActionStack, ObservationStack
@@ -44,6 +45,8 @@ class Kind:
     effect: Effect = "observation"
     commutes: frozenset[Effect] = frozenset()
     """Of a wrapper of one env: effects of batch wrappers that it may stand behind."""
+    draws: bool = False
+    """Whether the env must be made so that it can draw itself."""
     settings: type[Settings] | None = None
     """The model of a plug-in's arguments; ours are in `config/wrappers.py`."""
 
@@ -71,6 +74,7 @@ KINDS: dict[str, Kind] = {
     "observation_noise": Kind("disturbs observations", batch=ObservationNoise, effect="history"),
     "observation_stack": Kind("the last observations", batch=ObservationStack, effect="history"),
     "one_hot": Kind("one-hot vectors", batch=OneHot),
+    "pixels": Kind("the drawn frame", single=Pixels, draws=True, commutes=frozenset({"action", "reward"})),
     "quantise": _transform(Quantise, "fewer values"),
     "resize": _transform(Resize, "another size"),
     "reward_clip": Kind("clips rewards", batch=RewardClip, effect="reward"),

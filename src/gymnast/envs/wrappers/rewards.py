@@ -17,9 +17,9 @@ class RewardClip(VectorWrapper):
         super().__init__(inner)
         self._low, self._high = low, high
 
-    def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
+    def recv(self, row: StepRow) -> Sequence[EndedEpisode]:
         """Clip after the step."""
-        ended = self.inner.step(actions, row)
+        ended = self.inner.recv(row)
         np.clip(row.reward, self._low, self._high, out=row.reward)
         return ended
 
@@ -31,9 +31,9 @@ class RewardScale(VectorWrapper):
         super().__init__(inner)
         self._factor, self._offset = np.float32(factor), np.float32(offset)
 
-    def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
+    def recv(self, row: StepRow) -> Sequence[EndedEpisode]:
         """Scale after the step."""
-        ended = self.inner.step(actions, row)
+        ended = self.inner.recv(row)
         row.reward *= self._factor
         row.reward += self._offset
         return ended

@@ -12,7 +12,7 @@ from gymnast.config.wrappers import Settings
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.make import make_one
 from gymnast.envs.spaces import canonical
-from gymnast.envs.wrappers import apply, arrange, check
+from gymnast.envs.wrappers import apply, arrange, check, drawing_mode
 from gymnast.envs.wrappers.registry import TIME_LIMIT, arguments, kind_of
 
 
@@ -30,7 +30,7 @@ def layers(config: EnvConfig) -> list[Layer]:
     """From the bare env outwards, in the order in which the wrappers act."""
     check(config.wrappers)
     inner, outer = arrange(config.wrappers)
-    env: Any = make_one(config.model_copy(update={"wrappers": []}))
+    env: Any = make_one(config.model_copy(update={"wrappers": []}), drawing_mode(config.wrappers))
     found = [Layer(config.id, "", env.observation_space, env.action_space)]
     try:
         for wrapper in inner:

@@ -70,11 +70,11 @@ class ObservationStack(VectorWrapper):
         self._begin(slice(None))
         return self._write(row)
 
-    def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
+    def recv(self, row: StepRow) -> Sequence[EndedEpisode]:
         """Shift by one; ended slots start over, their final stack holds only the old episode."""
         if self.size == 1:
-            return self.inner.step(actions, row)
-        ended = self.inner.step(actions, self._inner_row(row))
+            return self.inner.recv(row)
+        ended = self.inner.recv(self._inner_row(row))
         for key, frames in self._frames.items():
             frames[:, :-1] = frames[:, 1:]
             frames[:, -1] = self._latest[key]
@@ -149,11 +149,15 @@ class ActionStack(VectorWrapper):
         self._history[...] = 0.0
         self._write(row)
 
-    def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
-        """Remember the actions; a final observation comes with the old episode's."""
+    def send(self, actions: np.ndarray) -> None:
+        """Remember the actions."""
         self._history[:, :-1] = self._history[:, 1:]
         self._encode(actions, self._history[:, -1])
-        ended = self.inner.step(actions, self._inner_row(row))
+        self.inner.send(actions)
+
+    def recv(self, row: StepRow) -> Sequence[EndedEpisode]:
+        """A final observation comes with the old episode's actions."""
+        ended = self.inner.recv(self._inner_row(row))
         for episode in ended:
             if episode.final_obs is not None:
                 episode.final_obs = self._joined(episode.final_obs, self._history[episode.index].ravel())

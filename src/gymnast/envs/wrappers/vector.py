@@ -2,6 +2,7 @@
 
 Each declares its output space, owns a buffer only if shape or dtype changes, and passes `final_obs` through the same
 transform. Wrappers that change nothing but rewards or actions let the inner env write straight into the caller's arrays.
+A step has two halves: what a wrapper does to actions belongs into `send`, what it does to their outcome into `recv`.
 """
 
 from __future__ import annotations
@@ -31,8 +32,17 @@ class VectorWrapper(VectorEnv):
         self.inner.reset(seeds, row)
 
     def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
+        """Both halves."""
+        self.send(actions)
+        return self.recv(row)
+
+    def send(self, actions: np.ndarray) -> None:
         """Pass through."""
-        return self.inner.step(actions, row)
+        self.inner.send(actions)
+
+    def recv(self, row: StepRow) -> Sequence[EndedEpisode]:
+        """Pass through."""
+        return self.inner.recv(row)
 
     def save_state(self) -> dict[str, Any]:
         """The inner state."""
@@ -88,9 +98,9 @@ class ObservationWrapper(VectorWrapper):
         self.inner.reset(seeds, self._inner_row(row))
         self.transform(self._buffer, row.obs)
 
-    def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
+    def recv(self, row: StepRow) -> Sequence[EndedEpisode]:
         """Transform rows and final observations alike."""
-        ended = self.inner.step(actions, self._inner_row(row))
+        ended = self.inner.recv(self._inner_row(row))
         self.transform(self._buffer, row.obs)
         for episode in ended:
             if episode.final_obs is not None:

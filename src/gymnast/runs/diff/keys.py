@@ -48,18 +48,21 @@ class KeyChange:
 def classify(changes: list[tuple[str, Any, Any]], first: dict[str, Any], second: dict[str, Any]) -> list[KeyChange]:
     """Keys with what they can do, those that explain most first."""
     scheduled = any(_follows_budget(config) for config in (first, second))
-    found = [_change(key, a, b, scheduled) for key, a, b in changes]
+    atari = any((config.get("env") or {}).get("atari") for config in (first, second))
+    found = [_change(key, a, b, scheduled=scheduled, atari=atari) for key, a, b in changes]
     roles = ("training", "rounding", "harmless")
     return sorted(found, key=lambda change: (roles.index(change.role), _rank(change.key)))
 
 
-def _change(key: str, a: Any, b: Any, scheduled: bool) -> KeyChange:
+def _change(key: str, a: Any, b: Any, *, scheduled: bool, atari: bool) -> KeyChange:
     if key in BUDGET:
         if scheduled:
             return KeyChange(key, a, b, "training", "schedules run over the budget")
         return KeyChange(key, a, b, "harmless", "changes only how long training goes on")
     if key == "env.vectorization" and "envpool" in (a, b):
         return KeyChange(key, a, b, "training", "EnvPool plays other episodes")
+    if key == "env.vectorization" and atari and "native" in (a, b):
+        return KeyChange(key, a, b, "training", "ALE's vector env plays other episodes")
     for start, why in ROUNDING.items():
         if key == start:
             return KeyChange(key, a, b, "rounding", why)

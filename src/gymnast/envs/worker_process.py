@@ -1,0 +1,134 @@
+"""One worker process of the pool as the trainer sees it: how it is started, asked, waited for and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from gymnast.envs import worker_main
+from gymnast.envs.worker_main import COMMAND, REQUEST, SharedRows
+
+ALIVE_CHECK_SECONDS = 0.1
+CLOSE_SECONDS = 0.5
+
+
+class WorkerError(Exception):
+    """A worker raised, died or hung; the pool replaces it or turns this into an EnvError."""
+
+    def __init__(self, worker: Worker, what: str, trace: str = "", *, refused: bool = False) -> None:
+        super().__init__(what)
+        self.worker, self.what, self.refused = worker, what, refused
+        self.trace = f"\n\nTraceback of the worker:\n{trace.rstrip()}" if trace else ""
+
+
+class Worker:
+    """One process and the ways to talk to it."""
+
+    def __init__(self, context: Any, index: int, envs: slice, payload: bytes, timeout: float) -> None:
+        self.index, self.envs, self.timeout = index, envs, timeout
+        self.go, self.done = context.Semaphore(0), context.Semaphore(0)
+        self.conn, theirs = context.Pipe()
+        # The kernel reports the death of the starting thread, so only a thread that lives as long as the run will do.
+        lasting = context.get_start_method() == "forkserver" or threading.current_thread() is threading.main_thread()
+        channel = worker_main.Channel(theirs, self.go, self.done, index, envs)
+        arguments = (channel, payload, lasting)
+        self.process = context.Process(target=worker_main.run, args=arguments, daemon=True, name=f"env worker {index}")
+        with main_module_hidden():
+            self.process.start()
+        theirs.close()  # so that reading from a dead worker ends
+
+    def wait_done(self, deadline: float) -> None:
+        """Block until the step is finished."""
+        while not self.done.acquire(True, ALIVE_CHECK_SECONDS):
+            self.check(deadline)
+
+    def receive(self, deadline: float) -> Any:
+        """Block until the worker has sent something."""
+        try:
+            while not self.conn.poll(ALIVE_CHECK_SECONDS):
+                self.check(deadline)
+            return self.conn.recv()
+        except (EOFError, OSError):
+            self.process.join(1)
+            raise self._dead() from None
+
+    def reply(self, patience: float = 1) -> Any:
+        """The result of a command."""
+        kind, value = self.receive(time.monotonic() + patience * self.timeout)
+        if kind == "refused":
+            raise WorkerError(self, value, refused=True)
+        if kind == "raised":
+            raise WorkerError(self, f"raised {_exception(value)}", value)
+        return value
+
+    def check(self, deadline: float) -> None:
+        """Raise if the process has died or is late."""
+        if not self.process.is_alive():
+            raise self._dead()
+        if time.monotonic() > deadline:
+            raise WorkerError(self, f"gave no answer within {self.timeout:g} s and was taken to hang")
+
+    def _dead(self) -> WorkerError:
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            return WorkerError(self, f"was killed by signal {-code} ({signal.Signals(-code).name})")
+        return WorkerError(self, f"ended its process (exit code {code})")
+
+    def kill(self) -> None:
+        """End the process, whatever it is doing."""
+        self.process.kill()
+        self.process.join(1)
+        self.conn.close()
+
+
+class Resources:
+    """What must not outlive the pool; closed by the pool, the garbage collector or the end of the program."""
+
+    def __init__(self) -> None:
+        self.workers: list[Worker] = []
+        self.shared: SharedRows | None = None
+        self.closed = False
+
+    def close(self) -> None:
+        """Let the workers close their envs, then end whoever is left. Safe to call twice."""
+        if self.closed:
+            return
+        self.closed = True
+        for worker in self.workers:
+            if self.shared is not None:
+                self.shared.control[worker.index, REQUEST] = COMMAND
+            with contextlib.suppress(OSError):
+                worker.conn.send(("close", None))
+            worker.go.release()
+        deadline = time.monotonic() + CLOSE_SECONDS
+        for worker in self.workers:
+            worker.process.join(max(0.0, deadline - time.monotonic()))
+            worker.kill()
+        self.workers.clear()
+        if self.shared is not None:
+            self.shared.release()
+            self.shared.unlink()
+
+
+@contextlib.contextmanager
+def main_module_hidden() -> Iterator[None]:
+    """Keep a new process from running the user's script again, which may import torch or start another pool."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _exception(trace: str) -> str:
+    """The exception of a traceback in one line: all that follows the last quoted line of code."""
+    lines = trace.strip().splitlines()
+    quoted = [number for number, line in enumerate(lines) if line.startswith(" ")]
+    return " ".join(lines[quoted[-1] + 1 if quoted else 0 :])

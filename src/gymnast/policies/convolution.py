@@ -1,0 +1,174 @@
+"""Convolutional networks: from uint8 images to a vector of features that actor and critic share.
+
+Images stay uint8 until they reach the device. They are scaled to [0, 1] exactly once, and for nothing: the first layer's
+weights are divided by 255 instead of every pixel. Arithmetic runs in channels-last memory, in float32 or bf16; the weights
+that are learned and saved are float32. The backward pass is autograd's behind the two calls that `dense` has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from gymnast.config.schema import ConvLayer, PolicyConfig
+from gymnast.errors import ConfigError
+
+NATURE = (
+    ConvLayer(channels=32, kernel=8, stride=4),
+    ConvLayer(channels=64, kernel=4, stride=2),
+    ConvLayer(channels=64, kernel=3, stride=1),
+)
+IMPALA_CHANNELS = (16, 32, 32)
+FEATURES = {"nature": 512, "impala": 256}
+SMALLEST = 36
+"""Nature's first three layers need so many pixels in each direction."""
+
+
+def is_image(space: spaces.Space) -> bool:
+    """Whether `auto` reads this part of an observation by a CNN."""
+    if not isinstance(space, spaces.Box) or space.dtype != np.uint8 or len(space.shape) not in (3, 4):
+        return False
+    _, height, width = image_shape(space.shape)
+    return min(height, width) >= SMALLEST
+
+
+def image_shape(shape: Sequence[int]) -> tuple[int, int, int]:
+    """Channels, height and width of [C, H, W], [H, W, C] or stacked [S, H, W, C] images; the smaller end is the channels."""
+    if len(shape) == 4:
+        stack, height, width, channels = shape
+        return stack * channels, height, width
+    first, second, third = shape
+    return (first, second, third) if first <= third else (third, first, second)
+
+
+def channels_first(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """A batch of images as [B, C, H, W]; a view where strides allow it."""
+    if len(shape) == 4:
+        return x.permute(0, 1, 4, 2, 3).flatten(1, 2)
+    return x if shape[0] <= shape[2] else x.permute(0, 3, 1, 2)
+
+
+class ConvNet(nn.Module):
+    """One image [B, …] → features [B, size], ReLU at the end."""
+
+    def __init__(self, config: PolicyConfig, space: spaces.Box, name: str = "") -> None:
+        super().__init__()
+        self.shape = tuple(space.shape)
+        kind = config.cnn if isinstance(config.cnn, str) else "layers"
+        self.size = config.cnn_features or FEATURES.get(kind, 512)
+        channels, height, width = image_shape(self.shape)
+        self.body: nn.ModuleList
+        if kind == "impala":
+            stages = [_ImpalaStage(a, b) for a, b in zip((channels, *IMPALA_CHANNELS), IMPALA_CHANNELS)]
+            self.body = nn.ModuleList(stages)
+            for _ in stages:
+                height, width = (height + 1) // 2, (width + 1) // 2
+            channels = IMPALA_CHANNELS[-1]
+        else:
+            layers = NATURE if isinstance(config.cnn, str) else config.cnn
+            self.body = nn.ModuleList()
+            for layer in layers:
+                self.body.append(nn.Conv2d(channels, layer.channels, layer.kernel, layer.stride, layer.padding))
+                channels = layer.channels
+                height, width = (
+                    (side + 2 * layer.padding - layer.kernel) // layer.stride + 1 for side in (height, width)
+                )
+                if min(height, width) < 1:
+                    what = f"'{name}' " if name else ""
+                    raise ConfigError(
+                        f"policy.cnn does not fit images {what}of shape {self.shape}: its layers need larger ones "
+                        f"({SMALLEST}×{SMALLEST} for nature). Resize them (env.wrappers), or set policy.cnn to impala, "
+                        "to smaller layers or to none."
+                    )
+        self.linear = nn.Linear(channels * height * width, self.size)
+        self.dtype = torch.bfloat16 if config.precision == "bf16" else torch.float32
+
+    def initialise(self, init: str, generator: torch.Generator) -> None:
+        """Orthogonal with gain √2 and zero bias, or torch's own."""
+        with torch.no_grad():
+            for layer in self.modules():
+                if not isinstance(layer, (nn.Conv2d, nn.Linear)):
+                    continue
+                if init == "orthogonal":
+                    nn.init.orthogonal_(layer.weight, math.sqrt(2.0), generator=generator)
+                    layer.bias.zero_()  # type: ignore[union-attr]
+                else:
+                    bound = 1.0 / math.sqrt(layer.weight[0].numel())
+                    layer.weight.uniform_(-bound, bound, generator=generator)
+                    layer.bias.uniform_(-bound, bound, generator=generator)  # type: ignore[union-attr]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features [B, size] in float32."""
+        scale = 1.0 / 255.0 if x.dtype == torch.uint8 else 1.0
+        x = channels_first(x, self.shape)
+        layers = list(self.body)
+        if x.is_cuda and _folds(layers[0], x):
+            x = F.relu_(_folded(x.to(self.dtype), layers.pop(0), scale))
+            scale = 1.0
+        x = x.to(self.dtype, memory_format=torch.channels_last)
+        for layer in layers:
+            x = layer(x, scale) if isinstance(layer, _ImpalaStage) else F.relu_(convolve(x, layer, scale))
+            scale = 1.0
+        if isinstance(self.body[-1], _ImpalaStage):
+            x = F.relu(x)
+        x = F.linear(x.flatten(1), self.linear.weight.to(self.dtype), self.linear.bias.to(self.dtype))
+        return F.relu_(x).float()
+
+    def run(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Features, and the tape that `backprop` needs."""
+        with torch.enable_grad():
+            y = self.forward(x)
+        return y.detach(), y
+
+    def backprop(self, tape: Tensor, gradient: Tensor) -> None:
+        """Add the parameters' gradients to `.grad`."""
+        torch.autograd.backward(tape, gradient)
+
+
+def convolve(x: Tensor, layer: Any, scale: float = 1.0) -> Tensor:
+    """The layer in the type and memory format of `x`; the input counts `scale` times."""
+    weight = layer.weight if scale == 1.0 else layer.weight * scale
+    weight = weight.to(x.dtype, memory_format=torch.channels_last)
+    return F.conv2d(x, weight, layer.bias.to(x.dtype), layer.stride, layer.padding)
+
+
+def _folds(layer: Any, x: Tensor) -> bool:
+    """Whether a convolution with stride s is one with stride 1 over blocks of s×s pixels."""
+    if not isinstance(layer, nn.Conv2d) or layer.stride[0] == 1 or layer.padding != (0, 0):
+        return False
+    stride = layer.stride[0]
+    return all(side % stride == 0 for side in (layer.kernel_size[0], x.shape[2], x.shape[3]))
+
+
+def _folded(x: Tensor, layer: Any, scale: float) -> Tensor:
+    """The same convolution over blocks of pixels as channels: a GPU's matrix units are idle with the few channels of a picture.
+
+    Half the time of a whole update of Nature's network on an H200; no gain on a CPU.
+    """
+    stride = layer.stride[0]
+    weight = F.pixel_unshuffle(layer.weight * scale, stride).to(x.dtype, memory_format=torch.channels_last)
+    x = F.pixel_unshuffle(x, stride).contiguous(memory_format=torch.channels_last)
+    return F.conv2d(x, weight, layer.bias.to(x.dtype))
+
+
+class _ImpalaStage(nn.Module):
+    """Convolution, max-pool, two residual blocks (Espeholt et al. 2018, the deep network)."""
+
+    def __init__(self, n_in: int, n_out: int) -> None:
+        super().__init__()
+        self.entry = nn.Conv2d(n_in, n_out, 3, padding=1)
+        self.blocks = nn.ModuleList(nn.Conv2d(n_out, n_out, 3, padding=1) for _ in range(4))
+
+    def forward(self, x: Tensor, scale: float = 1.0) -> Tensor:
+        x = F.max_pool2d(convolve(x, self.entry, scale), 3, stride=2, padding=1)
+        for first, second in ((0, 1), (2, 3)):
+            y = convolve(F.relu(x), self.blocks[first])
+            x = x + convolve(F.relu_(y), self.blocks[second])
+        return x

@@ -1,0 +1,127 @@
+"""The update of one minibatch as a CUDA graph: one launch instead of some hundred kernels.
+
+The graph reads its minibatch by an index tensor from tensors that stay where they are, coefficients from 0-d tensors that
+schedules fill, and writes statistics into a table that is read once per iteration. What it computes is what
+`training.update` computes; capturing changes how it is launched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from gymnast.algorithms.base import Coefficients
+from gymnast.policies.actor_critic import ActorCritic
+from gymnast.rollout.buffer import Batch, Rollout
+from gymnast.rollout.device import WARM_UPS
+
+if TYPE_CHECKING:
+    from gymnast.training.update import Learner
+
+
+class CapturedUpdate:
+    """Captured minibatch updates of one learner, one graph per minibatch size."""
+
+    def __init__(self, learner: Learner) -> None:
+        self._learner = learner
+        self._batch: Batch | None = None
+        self._coefficients: dict[str, Tensor] = {}
+        self._graphs: dict[int, _Minibatch] = {}
+
+    def load(self, batch: Batch, c: Coefficients) -> None:
+        """Take this iteration's samples and coefficients over; nothing is copied that lies where it lay before."""
+        device = batch.action.device
+        if self._batch is None:
+            self._batch = batch.in_place()
+            self._coefficients = {name: torch.tensor(value, device=device) for name, value in c.items()}
+        else:
+            self._batch.take(batch)
+        for name, value in c.items():
+            self._coefficients[name].fill_(value)
+
+    def run(self, index: Tensor) -> Tensor:
+        """Learn from the samples of `index`; the means of its statistics and the gradient norm, on the device."""
+        size = len(index)
+        if size not in self._graphs:
+            assert self._batch is not None
+            self._graphs[size] = _Minibatch(self._learner, self._batch, self._coefficients, index)
+        return self._graphs[size](index)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the statistics that `run` gives, without the norm."""
+        return next(iter(self._graphs.values())).names
+
+
+class _Minibatch:
+    """One graph: gather, forward, loss, backward, clip, optimizer step, statistics."""
+
+    def __init__(self, learner: Learner, batch: Batch, c: dict[str, Tensor], index: Tensor) -> None:
+        self._learner, self._batch, self._c = learner, batch, c
+        self._index = index.clone()
+        self._out: Tensor
+        self.names: list[str] = []
+        self._capture()
+
+    def _capture(self) -> None:
+        """The calls before the capture move weights and moments, which are put back."""
+        flat, optimizer = self._learner.flat, self._learner.optimizer
+        weights = flat.values.clone()
+        moments = {name: tensor.clone() for name, tensor in optimizer.state().items()}
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UPS):
+                self._update()
+        torch.cuda.current_stream().wait_stream(stream)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            self._out = self._update()
+        with torch.no_grad():
+            flat.values.copy_(weights)
+        optimizer.load_state(moments)
+
+    def __call__(self, index: Tensor) -> Tensor:
+        """Learn from these samples."""
+        self._index.copy_(index)
+        self._graph.replay()
+        return self._out.clone()
+
+    def _update(self) -> Tensor:
+        from gymnast.training.update import gradients
+
+        learner, c = self._learner, self._c
+        with torch.no_grad():
+            _, loss = gradients(learner, self._batch.select(self._index), c)
+            self.names = list(loss.statistics)
+            means = torch.stack(list(loss.statistics.values())).mean(1)
+            norm = learner.flat.norm()
+            if "max_grad_norm" in c:
+                learner.flat.grads.mul_((c["max_grad_norm"] / (norm + 1e-6)).clamp_(max=1.0))
+            learner.optimizer.step(c["learning_rate"])
+            return torch.cat((means, norm.unsqueeze(0)))
+
+
+def load_kernels(policy: ActorCritic, rollout: Rollout, batch_size: int) -> None:
+    """Pass zeros through the network and back: the first use of a GPU's libraries loads gigabytes from the disk.
+
+    Takes seconds, and none of this process's time: meant for a thread beside the start of the envs.
+    """
+    with torch.no_grad():
+        size = min(batch_size, rollout.n_steps * rollout.n_envs)
+        first = rollout.flat_obs(rollout.n_steps)
+        obs = {key: part[:size] for key, part in first.items()} if isinstance(first, dict) else first[:size]
+        mask = None if rollout.mask is None else rollout.mask.flatten(0, 1)[:size]
+        params, value, tape = policy.run(obs, mask)
+        policy.backprop(tape, torch.zeros_like(params), None if value is None else torch.zeros_like(value))
+        torch.cuda.synchronize()
+
+
+def can_capture(learner: Learner, batch: Batch) -> bool:
+    """Whether updates of such batches may be captured: on a GPU, with fixed shapes and no dropout, which seeds its own noise."""
+    policy = learner.policy
+    chains = [chain for chain in (policy.trunk, policy.actor, policy.critic) if chain is not None]
+    fixed = learner.algorithm.episodes_per_env is None and batch.action.is_cuda
+    return fixed and not any(chain.dropout for chain in chains)

@@ -1,0 +1,95 @@
+"""What of the machine a run uses (CFG-5): device, precision, threads and how much runs at the same time, each with its reason."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+
+import torch
+
+from gymnast.config.schema import RunConfig
+from gymnast.envs.choose import cores
+from gymnast.errors import UsageError
+
+
+def choose_device(name: str, *, images: bool = False) -> tuple[torch.device, str]:
+    """The device and the reason; small networks are faster on the CPU even beside a GPU."""
+    if name == "auto":
+        if not torch.cuda.is_available():
+            return torch.device("cpu"), "no GPU found"
+        if images:
+            return torch.device("cuda"), f"{torch.cuda.get_device_name()}: images are learned from faster there"
+        return torch.device("cpu"), "a GPU is there, but networks without images are faster on the CPU"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UsageError(f"Unknown device '{name}': use auto, cpu or cuda.") from None
+    if device.type not in ("cpu", "cuda"):
+        raise UsageError(f"Unknown device '{name}': use auto, cpu or cuda.")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UsageError(
+            "train.device is cuda, but torch finds no GPU: use auto or cpu, or install a CUDA build of torch."
+        )
+    return device, "as configured"
+
+
+def choose_precision(name: str, device: torch.device, *, images: bool) -> tuple[str, str]:
+    """The arithmetic of the CNN and the reason; networks without one are always float32."""
+    if name != "auto":
+        return name, "as configured"
+    if not images:
+        return "float32", "no CNN"
+    if device.type == "cuda":
+        if torch.cuda.get_device_capability(device)[0] >= 8:
+            return "bf16", "this GPU computes with it, several times faster than float32"
+        return "float32", "this GPU has no bf16"
+    if _cpu_has_bf16():
+        return "bf16", "this CPU computes with it, about 1.7 times faster than float32"
+    return "float32", "this CPU has no bf16"
+
+
+def _cpu_has_bf16() -> bool:
+    """Instructions for it; without them it is emulated and slower than float32."""
+    known = [getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")]
+    return any(supported() for supported in known if supported is not None)
+
+
+def choose_threads(config: RunConfig, device: torch.device, *, images: bool) -> int:
+    """Torch threads: all cores for a CNN on the CPU, else one, which beats two for small networks."""
+    if isinstance(config.train.threads, int):
+        return config.train.threads
+    return cores() if images and device.type == "cpu" else 1
+
+
+def repeatable_kernels() -> None:
+    """Same bits every time on a GPU; cuBLAS reads its setting when the first product is computed there."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = False
+
+
+def prepare_gpu(precision: str, *, deterministic: bool) -> None:
+    """Kernels of this process: repeatable ones, or the fastest of those that cuDNN offers for these shapes."""
+    if deterministic:
+        repeatable_kernels()
+    else:
+        torch.backends.cudnn.benchmark = True
+    if precision == "tf32":
+        torch.backends.cuda.matmul.allow_tf32 = True
+        torch.backends.cudnn.allow_tf32 = True
+    else:
+        torch.backends.cudnn.allow_tf32 = False  # torch has it on by default, behind the back of `float32`
+
+
+def prepare_process(threads: int) -> None:
+    """Settings of this process that make small tensors fast."""
+    torch.set_num_threads(threads)
+    if sys.platform == "linux":
+        # glibc gives buffers above 128 kB back to the system at every free, and faults them in again at the next use:
+        # a third of the time of a 2048-sample update. Keep them instead.
+        with contextlib.suppress(OSError, AttributeError):
+            libc = ctypes.CDLL("libc.so.6")
+            libc.mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD
+            libc.mallopt(-1, 256 << 20)  # M_TRIM_THRESHOLD
