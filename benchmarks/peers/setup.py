@@ -18,7 +18,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PEERS = ROOT / ".peers"
 TORCH = "torch==2.13.0"
 STEPS: dict[str, list[list[str]]] = {
-    "sb3": [[TORCH], ["gymnasium[box2d]==1.4.0", "stable-baselines3==2.9.2"]],
+    "sb3": [
+        [TORCH],
+        ["gymnasium[box2d]==1.4.0", "stable-baselines3==2.9.2", "ale-py==0.12.1", "opencv-python-headless==5.0.0.93"],
+    ],
     "cleanrl": [
         [TORCH],
         ["numpy==2.4.6", "gym==0.23.1", "pygame-ce==2.5.8", "tensorboard==2.21.0", "gymnasium==1.4.0"],
@@ -26,7 +29,7 @@ STEPS: dict[str, list[list[str]]] = {
     ],
 }
 CHECK = {
-    "sb3": "import stable_baselines3, gymnasium, torch",
+    "sb3": "import stable_baselines3, gymnasium, torch, ale_py, cv2",
     "cleanrl": "import gym, torch; from torch.utils.tensorboard import SummaryWriter; gym.make('CartPole-v1').reset()",
 }
 

@@ -176,7 +176,7 @@ def _load_model(path: Path, env: str, vecnormalize: str | Path | Literal[False] 
         net = convert(model, space)
         config = model.run_config(config, net.settings | statistics.policy_settings(), statistics.scales_reward)
         policy = ActorCritic(config.policy, space, envs.action_space)
-        load_policy(policy, net.tensors | statistics.tensors(space))
+        load_policy(policy, net.tensors | statistics.tensors(space, net.images))
         return Agent(
             config,
             policy,

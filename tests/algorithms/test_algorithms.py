@@ -22,7 +22,7 @@ from gymnast.rollout.buffer import Batch, Rollout
 from gymnast.rollout.collect import collect
 from gymnast.rollout.returns import discounted_returns
 from gymnast.timing import StageTimer
-from gymnast.training.update import Learner, _gradients, update
+from gymnast.training.update import Learner, gradients, update
 
 CONSTANTS = {"gamma": 1.0, "gae_lambda": 1.0, "ent_coef": 0.0, "vf_coef": 0.5, "clip_range": 0.2}
 
@@ -124,7 +124,7 @@ def test_the_policy_gradient_is_the_exact_one(name, problem):
     batch = algorithm.targets(rollout, CONSTANTS)
     with torch.inference_mode():
         optimizer = make_optimizer(flat, GRADIENT_CONFIGS[name].optimizer)
-        _gradients(Learner(policy, flat, optimizer, algorithm, torch.Generator()), batch, CONSTANTS)
+        gradients(Learner(policy, flat, optimizer, algorithm, torch.Generator()), batch, CONSTANTS)
     # The loss is averaged over steps, J is a sum over the steps of an episode; the loss is minimised, J maximised.
     found = -horizon * policy.actor.layers[0].weight.grad.T.double()
     expected = exact_gradient(reward, probabilities, horizon)

@@ -24,7 +24,7 @@ POINTS: dict[str, str] = {
     "rollout": "gymnast.training.iteration:collect",
     "act": "gymnast.policies.actor_critic:ActorCritic.act",
     "targets": "gymnast.training.iteration:update",
-    "gradients": "gymnast.training.update:_gradients",
+    "gradients": "gymnast.training.update:gradients",
     "update": "gymnast.training.update:_step",
     "evaluation": "gymnast.training.evaluator:run_evaluation",
     "row": "gymnast.training.rows:RowMaker.__call__",

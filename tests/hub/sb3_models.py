@@ -72,22 +72,23 @@ def observations(space: spaces.Space, count: int, seed: int = 0) -> Any:
     return np.stack([space.sample() for _ in range(count)])
 
 
-def make(algorithm: str, env: str | VecEnv, **settings: Any) -> BaseAlgorithm:
+def make(algorithm: str, env: str | VecEnv, *, shake_by: float = 0.4, **settings: Any) -> BaseAlgorithm:
     """A model with weights far from 0, so that every observation matters."""
     size = {"n_steps": 8, "batch_size": 8} if algorithm == "ppo" else {"n_steps": 8}
     vector = DummyVecEnv([lambda: gym.make(env)]) if isinstance(env, str) else env
     policy = "MultiInputPolicy" if isinstance(vector.observation_space, spaces.Dict) else "MlpPolicy"
+    policy = settings.pop("policy", policy)
     model = ALGORITHMS[algorithm](policy, vector, device="cpu", seed=1, **{**size, **settings})
-    shake(model)
+    shake(model, shake_by)
     return model
 
 
-def shake(model: BaseAlgorithm) -> None:
+def shake(model: BaseAlgorithm, by: float) -> None:
     """Random weights and biases."""
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in model.policy.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.4)
+            parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=by)
 
 
 def normalised(env: str, **settings: Any) -> VecNormalize:

@@ -217,21 +217,6 @@ class Pictures(gym.Env):
         return self.observation_space.sample(), 0.0, True, False, {}
 
 
-class Channels(Pictures):
-    """The same with the channels first, as the saved space has them."""
-
-    observation_space = spaces.Box(0, 255, (3, 36, 36), np.uint8)
-
-
-@pytest.mark.parametrize("kind", [Pictures, Channels])
-def test_image_policies_are_not_supported_yet(kind: type[gym.Env], tmp_path: Path) -> None:
-    if f"Sb3{kind.__name__}-v0" not in gym.registry:
-        gym.register(f"Sb3{kind.__name__}-v0", kind, max_episode_steps=5)
-    PPO("CnnPolicy", kind(), device="cpu", n_steps=8, batch_size=8).save(tmp_path / "model.zip")
-    with pytest.raises(CheckpointError, match=r"CnnPolicy\), which is not supported yet"):
-        gymnast.load(tmp_path / "model.zip", env=f"Sb3{kind.__name__}-v0")
-
-
 class OwnExtractor(FlattenExtractor):
     """Has no parameters, and yet computes something else."""
 

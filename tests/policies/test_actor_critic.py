@@ -204,15 +204,15 @@ def test_indexed_input_is_the_one_hot_input(space, shared):
 def test_images_are_scaled_exactly_once():
     space = spaces.Box(0, 255, (2, 3), np.uint8)
     obs = torch.tensor([[[0, 51, 255], [102, 1, 254]]], dtype=torch.uint8)
-    encoded = Encoder(space, normalize=False, clip=10.0)(obs)
+    encoded = Encoder(space, PolicyConfig())(obs)
     torch.testing.assert_close(encoded, torch.tensor([[0, 0.2, 1.0, 0.4, 1 / 255, 254 / 255]]))
     assert float(encoded.max()) == 1.0 and obs.max() == 255  # the stored observation stays as it was
     # A float image is already scaled by its env and passes as it is.
-    assert float(Encoder(spaces.Box(0, 1, (2, 3)), normalize=False, clip=10.0)(torch.full((1, 2, 3), 0.5)).max()) == 0.5
+    assert float(Encoder(spaces.Box(0, 1, (2, 3)), PolicyConfig())(torch.full((1, 2, 3), 0.5)).max()) == 0.5
 
 
 def test_parts_of_a_dict_are_joined_in_the_order_of_the_space():
-    encoder = Encoder(OBSERVATIONS["dict"], normalize=False, clip=10.0)
+    encoder = Encoder(OBSERVATIONS["dict"], PolicyConfig())
     obs = {
         "speed": torch.tensor([[0.5, -0.5]]),
         "place": torch.tensor([2]),
@@ -224,7 +224,7 @@ def test_parts_of_a_dict_are_joined_in_the_order_of_the_space():
 
 def test_other_spaces_are_refused_by_name():
     with pytest.raises(EnvError, match=r"Text.* is not supported"):
-        Encoder(spaces.Text(3), normalize=False, clip=10.0)
+        Encoder(spaces.Text(3), PolicyConfig())
 
 
 # ---- the normaliser --------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_acting_evaluating_and_updating_leave_the_normaliser_alone():
     ],
 )
 def test_one_hot_parts_flags_and_images_are_not_normalised(space, kept):
-    encoder = Encoder(space, normalize=True, clip=10.0)
+    encoder = Encoder(space, PolicyConfig(normalize_obs=True))
     encoder.norm.update(torch.rand(100, encoder.size) * 5 + 3)
     x = torch.rand(4, encoder.size)
     same = torch.isclose(encoder.norm(x), x).all(0)
@@ -306,7 +306,7 @@ def test_one_hot_parts_flags_and_images_are_not_normalised(space, kept):
 
 
 def test_indices_have_no_normaliser():
-    assert Encoder(spaces.Discrete(5), normalize=True, clip=10.0).norm is None
+    assert Encoder(spaces.Discrete(5), PolicyConfig(normalize_obs=True)).norm is None
 
 
 # ---- flat parameters -------------------------------------------------------------------------------------------------

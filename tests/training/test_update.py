@@ -16,7 +16,7 @@ from gymnast.errors import NonFiniteError
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.flat import FlatParameters
 from gymnast.rollout.buffer import Batch
-from gymnast.training.update import Learner, _gradients, update
+from gymnast.training.update import Learner, gradients, update
 
 N = 32
 CONFIGS = {
@@ -79,7 +79,7 @@ def test_a_bad_number_raises_and_leaves_weights_and_moments_alone(name, field, b
 
 def gradient_of(parts: Parts) -> torch.Tensor:
     with torch.inference_mode():
-        _gradients(parts.learner(), parts.batch, parts.c)
+        gradients(parts.learner(), parts.batch, parts.c)
         return parts.flat.grads.clone()
 
 
@@ -117,9 +117,9 @@ def test_gradients_of_an_earlier_minibatch_are_forgotten(network):
     parts = Parts(A2CConfig(id="a2c"), network)
     first = gradient_of(parts) if parts.policy.by_hand else None
     with torch.no_grad():
-        _gradients(parts.learner(), parts.batch, parts.c)
+        gradients(parts.learner(), parts.batch, parts.c)
         once = parts.flat.grads.clone()
-        _gradients(parts.learner(), parts.batch, parts.c)
+        gradients(parts.learner(), parts.batch, parts.c)
     assert torch.equal(parts.flat.grads, once) and (first is None or torch.equal(first, once))
 
 

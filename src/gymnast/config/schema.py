@@ -163,8 +163,10 @@ class TrainConfig(Model):
     device: str = "auto"
     threads: PositiveInt | Literal["auto"] = "auto"
     """Torch threads; one beats two for small networks, a CNN on the CPU takes all cores."""
-    overlap: Literal["auto", "none", "envs"] = "auto"
-    """`envs`: on a GPU the policy acts for whichever env workers are ready while the others step. `none`: all step together."""
+    overlap: Literal["auto", "none", "envs", "learner"] = "auto"
+    """What runs at the same time on a GPU. `envs`: the policy acts for whichever env workers are ready while the others step; no
+    sample changes by it. `learner`: workers also go on while the policy learns, at most one iteration behind it; `auto` does so
+    unless `deterministic`. `none`: one thing after the other."""
     deterministic: bool = False
     """On a GPU, only kernels that give the same bits every time, which may be slower. On the CPU that is always so."""
     stop_when_solved: bool = True

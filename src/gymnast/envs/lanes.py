@@ -50,8 +50,8 @@ class LanePool(WorkerPool):
             if shared.control[worker, ASLEEP]:
                 self._workers[worker].go.release()
 
-    def ready_lanes(self) -> list[int]:
-        """Lanes whose step has ended or was lost; waits for one."""
+    def ready_lanes(self, *, patient: bool = True) -> list[int]:
+        """Lanes whose step has ended or was lost; waits for one if `patient`."""
         states = self._shared.lanes[:, STATE]
         while True:
             ready = np.flatnonzero(states == DONE).tolist()
@@ -64,6 +64,8 @@ class LanePool(WorkerPool):
                 return ready
             time.sleep(POLL_SECONDS)
             self._look_after_workers()
+            if not patient:
+                return []
 
     def _look_after_workers(self) -> None:
         """Now and then: replace those that died or hang."""

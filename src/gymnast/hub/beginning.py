@@ -26,7 +26,7 @@ def model_source(config: RunConfig) -> Source | None:
     net = converter(model)(model, space)
     beside = vecnormalize.find(path, config.env.id)
     statistics = vecnormalize.NONE if beside is None else vecnormalize.load(beside)
-    tensors = net.tensors | statistics.tensors(space)
+    tensors = net.tensors | statistics.tensors(space, net.images)
     if net.only_deterministic:
         del tensors["log_std"]  # a stand-in without any noise: training would not explore
     with path.open("rb") as file:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from gymnasium import spaces
 from gymnast.errors import CheckpointError
 from gymnast.hub.arrays import array, number
 from gymnast.hub.nodes import Node, attributes, describe, mapping
+from gymnast.policies.convolution import image_shape
 
 Attributes = dict[str, Any]
 
@@ -72,16 +73,25 @@ def parts_of(space: spaces.Space) -> dict[str | None, spaces.Space]:
 # ---- does it fit the env? ------------------------------------------------------------------------------------------
 
 
-def same_observations(saved: spaces.Space, real: spaces.Space) -> bool:
-    """Whether observations of `real` mean the same to a policy made for `saved`.
+def same_observations(saved: spaces.Space, real: spaces.Space, images: Collection[str | None] = ()) -> bool:
+    """Whether observations of `real` mean the same to a policy made for `saved`, which reads the parts `images` by a CNN.
 
-    Bounds of Box observations may differ: no policy reads them, and they changed between versions of gym.
+    Bounds of Box observations may differ: no policy reads them, and they changed between versions of gym. Images are saved
+    with their channels first and stacked frames as channels, however the env has them.
     """
     if isinstance(saved, spaces.Dict) and isinstance(real, spaces.Dict):
-        return set(saved.spaces) == set(real.spaces) and all(same_observations(saved[k], real[k]) for k in real.spaces)
+        return set(saved.spaces) == set(real.spaces) and all(
+            same_observations(saved[key], real[key], (None,) if key in images else ()) for key in real.spaces
+        )
     if isinstance(saved, spaces.Box) and isinstance(real, spaces.Box):
-        return saved.shape == real.shape and (saved.dtype == np.uint8) == (real.dtype == np.uint8)
+        return _same_shape(saved.shape, real.shape, image=None in images) and (
+            (saved.dtype == np.uint8) == (real.dtype == np.uint8)
+        )
     return saved == real
+
+
+def _same_shape(saved: tuple[int, ...], real: tuple[int, ...], *, image: bool) -> bool:
+    return saved == real or (image and len(real) in (3, 4) and saved == image_shape(real))
 
 
 def same_actions(saved: spaces.Space, real: spaces.Space) -> bool:

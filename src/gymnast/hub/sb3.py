@@ -9,10 +9,12 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from gymnasium import spaces
 from pydantic import ValidationError
 from torch import Tensor
@@ -39,6 +41,8 @@ SIGNATURES = {
     "gae_lambda": "A2C",
 }
 HYPERPARAMETERS = ("n_steps", "gamma", "gae_lambda", "ent_coef", "vf_coef", "learning_rate", "batch_size", "n_epochs")
+EXTRACTOR = "features_extractor."
+_CNN = re.compile(re.escape(EXTRACTOR) + r"(?:extractors\.([^.]+)\.)?cnn\.0\.weight")
 
 
 @dataclass(frozen=True)
@@ -61,14 +65,27 @@ class Sb3Model:
         """For messages."""
         return f"{self.where} (Stable-Baselines3 {self.algorithm.upper()})"
 
+    @property
+    def images(self) -> frozenset[str | None]:
+        """The parts of the observation that a CNN reads; None is an observation without parts."""
+        return frozenset(match[1] for name in self.tensors if (match := _CNN.fullmatch(name)))
+
+    def pixel_scale(self, part: spaces.Space) -> float:
+        """What a first weight for this part is multiplied with: ours reads all uint8 divided by 255, theirs only images."""
+        if not isinstance(part, spaces.Box) or part.dtype != np.uint8:
+            return 1.0
+        image = len(part.shape) == 3 and bool((part.low == 0).all() and (part.high == 255).all())
+        return 1.0 if image and self.policy_kwargs.get("normalize_images", True) is True else 255.0
+
     def check_spaces(self, observation: spaces.Space, action: spaces.Space, env_id: str) -> None:
         """Refuse an env that the model was not made for."""
         pairs = (
-            ("observations", self.observation_space, observation, same_observations),
-            ("actions", self.action_space, action, same_actions),
+            ("observations", self.observation_space, observation),
+            ("actions", self.action_space, action),
         )
-        for what, own, real, same in pairs:
-            if not same(own, real):
+        for what, own, real in pairs:
+            same = same_actions(own, real) if what == "actions" else same_observations(own, real, self.images)
+            if not same:
                 raise CheckpointError(f"{self.where} was made for {what} {own}, but {env_id} has {real}.")
             if not counts_from_zero(own):
                 raise CheckpointError(

@@ -16,6 +16,7 @@ from gymnast.errors import CheckpointError
 from gymnast.hub.nodes import Node, describe
 from gymnast.hub.saved_spaces import parts_of
 from gymnast.hub.sb3 import Sb3Model
+from gymnast.hub.sb3_images import cnn_setting, drop_copies, take_cnns
 from gymnast.policies.distributions import distribution_for
 from gymnast.policies.encoders import flat_size
 
@@ -30,7 +31,7 @@ ACTIVATIONS = {
 IRRELEVANT = {
     *("net_arch", "ortho_init", "log_std_init", "optimizer_class", "optimizer_kwargs"),  # the tensors say it all
     *("use_sde", "full_std", "use_expln", "sde_net_arch"),  # noise only
-    *("share_features_extractor", "features_extractor_kwargs"),  # extractors without parameters
+    *("share_features_extractor", "features_extractor_kwargs", "normalize_images"),
 }
 NO_NOISE = -20.0
 """log std in place of a state-dependent one."""
@@ -43,6 +44,8 @@ class Network:
 
     settings: dict[str, Any]
     tensors: dict[str, Tensor]
+    images: frozenset[str | None] = frozenset()
+    """The parts of the observation that a CNN reads, which are not normalised."""
     only_deterministic: str | None = None
     """Why actions cannot be sampled, if they cannot."""
 
@@ -53,12 +56,10 @@ Converter = Callable[[Sb3Model, spaces.Space], Network]
 def converter(model: Sb3Model) -> Converter:
     """The function that turns this model's policy into ours, given the env's canonical observation space."""
     module, _, name = model.policy_class.rpartition(".")
-    if name == "ActorCriticCnnPolicy" or any(".cnn." in tensor for tensor in model.tensors):
-        raise CheckpointError(f"{model.where} has a network for images (CnnPolicy), which is not supported yet.")
     if name not in POLICIES or module.split(".")[0] != "stable_baselines3":
         raise CheckpointError(
-            f"{model.where} has a policy of class {model.policy_class}, which is not supported: expected MlpPolicy or "
-            "MultiInputPolicy of Stable-Baselines3."
+            f"{model.where} has a policy of class {model.policy_class}, which is not supported: expected MlpPolicy, "
+            "CnnPolicy or MultiInputPolicy of Stable-Baselines3."
         )
     for tensor_name, tensor in model.tensors.items():
         if not tensor.isfinite().all():
@@ -67,9 +68,16 @@ def converter(model: Sb3Model) -> Converter:
 
 
 def _dense(model: Sb3Model, space: spaces.Space) -> Network:
-    """MlpPolicy and MultiInputPolicy: two chains of linear layers over the flattened observation."""
+    """Two chains of linear layers over the flattened observation, or over the features of one CNN per image."""
     activation = _check_kwargs(model)
     left = dict(model.tensors)
+    drop_copies(left, model.where)
+    settings: dict[str, Any] = {"cnn": "none"}
+    tensors: dict[str, Tensor] = {}
+    features = 0
+    if model.images:
+        tensors, features = take_cnns(left, model, space)
+        settings = {"cnn": cnn_setting(model, space), "cnn_features": features, "precision": "float32"}
     shared = "mlp_extractor.shared_net"  # before 1.8; a copy in each chain computes the same
     chains = {
         "actor": _chain(left, model.where, shared, "mlp_extractor.policy_net", "action_net"),
@@ -78,15 +86,15 @@ def _dense(model: Sb3Model, space: spaces.Space) -> Network:
     log_std = left.pop("log_std", None)
     left = {name: tensor for name, tensor in left.items() if not name.startswith(shared)}
     if left:
-        raise CheckpointError(f"{model.where} has a tensor '{next(iter(left))}' that no MlpPolicy has.")
+        raise CheckpointError(f"{model.where} has a tensor '{next(iter(left))}' that its policy should not have.")
     outputs = distribution_for(model.action_space).n_outputs
     if chains["actor"][-1][0].shape[0] != outputs or chains["critic"][-1][0].shape[0] != 1:
         raise CheckpointError(f"{model.where} does not fit its own action space {model.action_space}.")
     for chain in chains.values():
-        chain[0] = (_first_weight(chain[0][0], model, space), chain[0][1])
+        chain[0] = (_first_weight(chain[0][0], model, space, features), chain[0][1])
     hidden = {name: [len(bias) for _, bias in chain[:-1]] for name, chain in chains.items()}
-    settings = {"hidden": hidden["actor"], "critic_hidden": hidden["critic"], "activation": activation}
-    tensors = {
+    settings |= {"hidden": hidden["actor"], "critic_hidden": hidden["critic"], "activation": activation}
+    tensors |= {
         f"{name}.layers.{i}.{what}": tensor
         for name, chain in chains.items()
         for i, pair in enumerate(chain)
@@ -98,18 +106,20 @@ def _dense(model: Sb3Model, space: spaces.Space) -> Network:
 def _with_noise(model: Sb3Model, settings: dict[str, Any], tensors: dict[str, Tensor], log_std: Any) -> Network:
     """Add the standard deviation of Box actions."""
     if not isinstance(model.action_space, spaces.Box):
-        return Network(settings, tensors)
+        return Network(settings, tensors, model.images)
     size = int(np.prod(model.action_space.shape))
     if model.use_sde:
         # Its noise is a function of the last hidden layer; its mean, the deterministic action, is an ordinary output.
         why = "it explores by state-dependent noise (gSDE), which gymnast does not have"
-        return Network(settings, {**tensors, "log_std": torch.full((size,), NO_NOISE)}, why)
+        return Network(settings, {**tensors, "log_std": torch.full((size,), NO_NOISE)}, model.images, why)
     if log_std is None or log_std.shape != (size,):
         raise CheckpointError(f"{model.where} has no 'log_std' that fits its action space {model.action_space}.")
-    return Network(settings, {**tensors, "log_std": log_std.float()})
+    return Network(settings, {**tensors, "log_std": log_std.float()}, model.images)
 
 
-POLICIES: dict[str, Converter] = {"ActorCriticPolicy": _dense, "MultiInputActorCriticPolicy": _dense}
+POLICIES: dict[str, Converter] = dict.fromkeys(
+    ("ActorCriticPolicy", "ActorCriticCnnPolicy", "MultiInputActorCriticPolicy"), _dense
+)
 """By class name; a further kind of policy is one more function here."""
 
 
@@ -133,7 +143,7 @@ def _check_kwargs(model: Sb3Model) -> str:
         elif key == "squash_output":
             if value is not False:
                 raise CheckpointError(f"{model.where} squashes its actions (squash_output): not supported.")
-        elif key not in IRRELEVANT and key != "normalize_images":
+        elif key not in IRRELEVANT:
             raise CheckpointError(f"{model.where} was made with policy_kwargs '{key}', which is not supported.")
     return activation
 
@@ -161,7 +171,7 @@ def _chain(left: dict[str, Tensor], where: str, *parts: str) -> Chain:
             if "shared_net" not in part:
                 del left[name], left[bias]
     if not found:
-        raise CheckpointError(f"{where} has no layer '{parts[-1]}': it is not an MlpPolicy.")
+        raise CheckpointError(f"{where} has no layer '{parts[-1]}': it is not complete.")
     return layers
 
 
@@ -174,21 +184,18 @@ def _fits(weight: Tensor, bias: Tensor, before: Chain) -> bool:
 # ---- the first layer -----------------------------------------------------------------------------------------------
 
 
-def _first_weight(weight: Tensor, model: Sb3Model, space: spaces.Space) -> Tensor:
+def _first_weight(weight: Tensor, model: Sb3Model, space: spaces.Space, features: int) -> Tensor:
     """Columns of the first layer in the order, and for the scale, in which our encoder delivers observations.
 
-    Discrete parts are one-hot in both; ours just indexes the columns.
+    Features of images come first in ours. Discrete parts are one-hot in both; ours just indexes the columns.
     """
     own = parts_of(model.observation_space)
-    if weight.shape[1] != sum(flat_size(part) for part in own.values()):
+    sizes = [features if key in model.images else flat_size(part) for key, part in own.items()]
+    if weight.shape[1] != sum(sizes):
         raise CheckpointError(f"{model.where} does not fit its own observation space {model.observation_space}.")
-    blocks = dict(zip(own, weight.split([flat_size(part) for part in own.values()], 1)))
-    scales_images = model.policy_kwargs.get("normalize_images", True) is True
+    blocks = dict(zip(own, weight.split(sizes, 1)))
     for key, part in own.items():
-        if isinstance(part, spaces.Box) and part.dtype == np.uint8 and not (scales_images and _is_image(part)):
-            blocks[key] = blocks[key] * 255.0  # our encoder divides all uint8 observations by 255, theirs only images
-    return torch.cat([blocks[key] for key in parts_of(space)], 1)
-
-
-def _is_image(space: spaces.Box) -> bool:
-    return len(space.shape) == 3 and bool((space.low == 0).all() and (space.high == 255).all())
+        if key not in model.images:
+            blocks[key] = blocks[key] * model.pixel_scale(part)
+    order = sorted(parts_of(space), key=lambda key: key not in model.images)  # stable
+    return torch.cat([blocks[key] for key in order], 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -51,14 +52,16 @@ class Statistics:
         clip = min(self.clip, float(np.finfo(np.float32).max))  # infinity means no clipping
         return {"normalize_obs": True, "obs_clip": clip} if self.moments else {"normalize_obs": False}
 
-    def tensors(self, space: spaces.Space) -> dict[str, Tensor]:
-        """Buffers of `RunningNorm` for the canonical observation space."""
+    def tensors(self, space: spaces.Space, images: Collection[str | None] = ()) -> dict[str, Tensor]:
+        """Buffers of `RunningNorm` for the canonical observation space, without the parts that a CNN reads."""
         if not self.moments:
             return {}
         parts = parts_of(space)
         if not self.moments.keys() <= parts.keys():
             raise self._misfit(space)
-        rows = [self._part(parts[key], self.moments.get(key), space) for key in parts]
+        if not self.moments.keys().isdisjoint(images):
+            raise CheckpointError(f"{self.where} normalises images, which is not supported.")
+        rows = [self._part(part, self.moments.get(key), space) for key, part in parts.items() if key not in images]
         count = max(moments.count for moments in self.moments.values())
         return {
             "encoder.norm.mean": torch.from_numpy(np.concatenate([mean for mean, _ in rows])),

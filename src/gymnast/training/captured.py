@@ -14,8 +14,8 @@ from torch import Tensor
 
 from gymnast.algorithms.base import Coefficients
 from gymnast.policies.actor_critic import ActorCritic
+from gymnast.rollout.acting import WARM_UPS
 from gymnast.rollout.buffer import Batch, Rollout
-from gymnast.rollout.device import WARM_UPS
 
 if TYPE_CHECKING:
     from gymnast.training.update import Learner
@@ -121,7 +121,10 @@ def load_kernels(policy: ActorCritic, rollout: Rollout, batch_size: int) -> None
 
 def can_capture(learner: Learner, batch: Batch) -> bool:
     """Whether updates of such batches may be captured: on a GPU, with fixed shapes and no dropout, which seeds its own noise."""
+    if not batch.action.is_cuda:
+        return False
+    if not batch.action.is_cuda or learner.algorithm.episodes_per_env is not None:
+        return False
     policy = learner.policy
     chains = [chain for chain in (policy.trunk, policy.actor, policy.critic) if chain is not None]
-    fixed = learner.algorithm.episodes_per_env is None and batch.action.is_cuda
-    return fixed and not any(chain.dropout for chain in chains)
+    return not any(chain.dropout for chain in chains)

@@ -6,13 +6,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
 from gymnast.algorithms.base import Coefficients
 from gymnast.evaluation.evaluate import regret_of, success_of
 from gymnast.rollout.buffer import Batch
 from gymnast.rollout.collect import Ended, collect
 from gymnast.timing import StageTimer
+from gymnast.training.captured import can_capture
 from gymnast.training.session import Session, warm_up_normaliser
-from gymnast.training.update import Observer, UpdateResult, update
+from gymnast.training.update import LaunchedUpdate, Observer, UpdateResult, update
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ def iterate(
     begin = time.perf_counter()
     session.seed_layers()
     batch = session.algorithm.targets(session.rollout, c)
-    result = update(session.learner, batch.to(session.device), c, observer)
+    result = _learn(session, batch, c, observer)
     if session.policy.encoder.norm is not None:
         samples = session.policy.encoder.flat(session.rollout.flat_obs(session.rollout.length))
         session.policy.encoder.norm.update(samples.to(session.device))
@@ -71,9 +74,26 @@ def iterate(
     return Iteration(ended, batch, result, c)
 
 
+def _learn(session: Session, batch: Batch, c: Coefficients, observer: Observer | None) -> UpdateResult:
+    """Update; where lanes of envs are ahead they are acted for meanwhile."""
+    collector, learner, ours = session.collector, session.learner, batch.to(session.device)
+    if collector is None or collector.drained or observer is not None or not can_capture(learner, ours):
+        return update(learner, ours, c, observer)
+    stream, acting = session.learner_stream(), torch.cuda.current_stream()
+    stream.wait_stream(acting)
+    with torch.cuda.stream(stream):
+        launched = LaunchedUpdate(learner, ours, c)
+    collector.serve_while(launched.busy)
+    acting.wait_stream(stream)
+    return launched.result()
+
+
 def _collect(session: Session, timer: StageTimer, on_step: Callable[[int], None] | None) -> Ended:
     if session.collector is not None:
-        return session.collector(session.action_generator, timer, on_step)
+        session.publish()
+        rollout, ended = session.collector(session.action_generator, timer, on_step, runs_on=session.runs_on)
+        session.rollout = rollout
+        return ended
     return collect(
         session.policy,
         session.envs,

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from gymnast.training.profile import Profile
 
 HEARTBEAT_SECONDS = 2.0
+DRAIN_ITERATIONS = 50
+"""How often envs that run ahead of learning are waited for, so that an interrupted run repeats little."""
 
 
 @dataclass
@@ -169,6 +171,8 @@ class Loop:
             if reason is not None and not unjudged:
                 return reason
             if self.stop.pending and (unjudged or not spent):  # else there is nothing left to interrupt
+                if session.ahead:
+                    continue  # one iteration more, after which no env is ahead
                 if not session.resumable and self.progress.saved_at != session.counters.env_steps:
                     raise KeyboardInterrupt  # what came after the last reset of the envs is repeated on resume
                 return self._interrupt()
@@ -180,6 +184,7 @@ class Loop:
 
     def _one_iteration(self) -> Row:
         session = self.session
+        session.runs_on = not self._drains_next()
         check = self._warn_if_identical if session.counters.iteration == 0 else None
         with self.reporter.activity(f"collecting{self.evaluations.note()}", session.rollout.n_steps) as tick:
             try:
@@ -191,6 +196,13 @@ class Loop:
         row = self.rows(done, solved=self.progress.solved)
         prepare_next(session)
         return row
+
+    def _drains_next(self) -> bool:
+        """Whether envs must stand still at the next boundary, because all of the run is saved there or it ends."""
+        counters, plan = self.session.counters, self.session.plan
+        steps = counters.env_steps + self.session.rollout.n_steps * plan.n_envs
+        due = steps >= min(self.progress.next_save, plan.env_steps)
+        return due or self.stop.pending or (counters.iteration + 1) % DRAIN_ITERATIONS == 0
 
     def _keep_boundary(self) -> None:
         """Hold this boundary in memory when the coming iteration may be too long to wait for on a signal."""

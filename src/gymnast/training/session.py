@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from gymnast.config.plan import Plan, make_plan
 from gymnast.config.schedule import Clock, Constant, Cosine, Exponential, Linear, Piecewise, segments, value_at
 from gymnast.config.schema import RunConfig
 from gymnast.envs.actions import random_actions
+from gymnast.envs.lanes import LanePool
 from gymnast.envs.make import make_envs
 from gymnast.envs.time_limits import time_limit_of
 from gymnast.envs.vector import VectorEnv
@@ -28,7 +30,8 @@ from gymnast.policies.encoders import reads_images
 from gymnast.policies.flat import FlatParameters
 from gymnast.rollout.auto_steps import measure_n_steps
 from gymnast.rollout.buffer import Rollout
-from gymnast.rollout.device import DeviceCollector, DeviceRollout
+from gymnast.rollout.device import DeviceRollout
+from gymnast.rollout.device_collect import DeviceCollector
 from gymnast.training.captured import CapturedUpdate, load_kernels
 from gymnast.training.machine import (
     choose_device,
@@ -79,11 +82,16 @@ class Session:
     """Iterations between resets of envs whose state cannot be saved; None where it can, or where every iteration resets."""
     collector: DeviceCollector | None = None
     """What fills a rollout that lives on a GPU."""
-    captured: list[CapturedUpdate] = field(default_factory=list)
+    captured: dict[int, CapturedUpdate] = field(default_factory=dict)
+    acting: FlatParameters | None = None
+    """The weights that act where they are a copy of those that learn."""
+    runs_on: bool = False
+    """Whether lanes may go on into the next rollout before this iteration has ended."""
     loading: threading.Thread | None = None
     """Loads the GPU's libraries while the envs start."""
     reasons: dict[str, str] = field(default_factory=dict)
     """Why the machine is used as it is, by config key."""
+    _stream: torch.cuda.Stream | None = None
     restored: bool = False
     afresh: bool = True
     """Whether the coming collection starts with fresh episodes: in a new run, and where no env states were restored."""
@@ -92,6 +100,20 @@ class Session:
     def learner(self) -> Learner:
         """What an update works with."""
         return Learner(self.policy, self.flat, self.optimizer, self.algorithm, self.batch_generator, self.captured)
+
+    def publish(self) -> None:
+        """Give the weights to the copy that acts, where there is one."""
+        if self.acting is None or self.collector is None:
+            return
+        self.acting.values.copy_(self.flat.values)
+        for theirs, ours in zip(self.collector.policy.buffers(), self.policy.buffers(), strict=True):
+            theirs.copy_(ours)
+
+    def learner_stream(self) -> torch.cuda.Stream:
+        """Where updates run beside acting."""
+        if self._stream is None:
+            self._stream = torch.cuda.Stream()
+        return self._stream
 
     def clock(self) -> Clock:
         """Where the schedules stand."""
@@ -121,7 +143,9 @@ class Session:
 
     @property
     def resumable(self) -> bool:
-        """Whether a run that goes on from this boundary is the same to the bit."""
+        """Whether a run that goes on from this boundary goes on from all there is: no lane of envs is ahead of it."""
+        if self.ahead:
+            return False
         return self.reset_every is None or self.resets_here or self.counters.env_steps >= self.plan.env_steps
 
     def start_episodes(self) -> None:
@@ -146,11 +170,16 @@ class Session:
             "jumps": dict(self.jump_segments),
             # Envs of whole-episode algorithms start afresh each iteration: there is nothing to carry.
             "envs": None if whole_episodes else self._env_state(),
-            "rollout": None if whole_episodes or self.reset_every is not None else self.rollout.state(),
+            "rollout": None if whole_episodes or self.reset_every is not None or self.ahead else self.rollout.state(),
         }
 
+    @property
+    def ahead(self) -> bool:
+        """Whether lanes of envs are already in the next rollout."""
+        return self.collector is not None and not self.collector.drained
+
     def _env_state(self) -> dict[str, Any]:
-        if self.reset_every is None:
+        if self.reset_every is None and not self.ahead:
             return {"how": self.envs.exact_resume, "exact": True, "state": self.envs.save_state()}
         return {"how": "boundary_reset", "exact": self.resumable, "state": None}
 
@@ -251,14 +280,24 @@ def build(config: RunConfig) -> Session:
             size = algorithm.batch_size(plan.n_steps * plan.n_envs)
             session.loading = threading.Thread(target=load_kernels, args=(policy, session.rollout, size), daemon=True)
             session.loading.start()
-            by_lanes = config.train.overlap != "none"
-            session.collector = DeviceCollector(policy, envs, session.rollout, by_lanes=by_lanes)
+            _make_collector(session)
         if envs.exact_resume == "none" and algorithm.episodes_per_env is None:
             session.reset_every = plan.resume_every
     except BaseException:
         envs.close()
         raise
     return session
+
+
+def _make_collector(session: Session) -> None:
+    rollout, overlap = session.rollout, session.config.train.overlap
+    assert isinstance(rollout, DeviceRollout)
+    wanted = overlap == "learner" or (overlap == "auto" and not session.config.train.deterministic)
+    ahead = wanted and isinstance(session.envs, LanePool)
+    policy = copy.deepcopy(session.policy) if ahead else session.policy
+    if ahead:
+        session.acting = FlatParameters(policy)
+    session.collector = DeviceCollector(policy, session.envs, rollout, by_lanes=overlap != "none", ahead=ahead)
 
 
 def _make_rollout(

@@ -50,27 +50,38 @@ class Learner:
     optimizer: Optimizer
     algorithm: Algorithm
     generator: torch.Generator
-    captured: list[CapturedUpdate] = field(default_factory=list)
-    """The captured form of the update, made at the first one on a GPU."""
+    captured: dict[int, CapturedUpdate] = field(default_factory=dict)
+    """The captured form of the update on a GPU, by where its samples lie."""
 
 
 def update(learner: Learner, batch: Batch, c: Coefficients, observer: Observer | None = None) -> UpdateResult:
     """All epochs over one batch; a gradient that is not finite leaves weights and optimizer as they were before it."""
-    flat, optimizer = learner.flat, learner.optimizer
-    weights = flat.values.clone()
-    moments = {name: tensor.clone() for name, tensor in optimizer.state().items()}
+    if observer is None and can_capture(learner, batch):
+        return LaunchedUpdate(learner, batch, c).result()
+    before = _Before(learner)
     if observer is not None:
         observer.batch(batch, c)
     try:
-        if observer is None and can_capture(learner, batch):
-            return _captured_epochs(learner, batch, c)
         return _epochs(learner, batch, c, observer)
     except NonFiniteError as error:
-        with torch.no_grad():
-            flat.values.copy_(weights)
-        optimizer.load_state(moments)
+        before.restore()
         error.batch = batch
         raise
+
+
+class _Before:
+    """Weights and moments to go back to."""
+
+    def __init__(self, learner: Learner) -> None:
+        self._learner = learner
+        self._weights = learner.flat.values.clone()
+        self._moments = {name: tensor.clone() for name, tensor in learner.optimizer.state().items()}
+
+    def restore(self) -> None:
+        """Put them back."""
+        with torch.no_grad():
+            self._learner.flat.values.copy_(self._weights)
+        self._learner.optimizer.load_state(self._moments)
 
 
 def _epochs(learner: Learner, batch: Batch, c: Coefficients, observer: Observer | None) -> UpdateResult:
@@ -109,33 +120,60 @@ def _epochs(learner: Learner, batch: Batch, c: Coefficients, observer: Observer 
     return UpdateResult(statistics, len(means), epochs, stopped)
 
 
-def _captured_epochs(learner: Learner, batch: Batch, c: Coefficients) -> UpdateResult:
-    """The same by captured graphs: nothing waits for the GPU before the statistics are read."""
-    if not learner.captured:
-        learner.captured.append(CapturedUpdate(learner))
-    captured = learner.captured[0]
-    captured.load(batch, c)
-    n, size = len(batch), learner.algorithm.batch_size(len(batch))
-    rows: list[Tensor] = []
-    stopped = False
-    for epochs in range(1, max(1, round(c.get("n_epochs", 1.0))) + 1):  # noqa: B007 - the count of epochs done is a result
-        first = len(rows)
-        for index in _permutation(n, learner.generator, batch).split(size):
-            rows.append(captured.run(index))
-        if "target_kl" in c and "train/approx_kl" in captured.names:
-            kl = torch.stack(rows[first:])[:, captured.names.index("train/approx_kl")].mean()
-            if float(kl) > c["target_kl"]:
-                stopped = True
-                break
-    means = torch.stack(rows).mean(0).tolist()  # the one sync of the iteration
-    if not math.isfinite(means[-1]):
-        raise _not_finite()
-    statistics = dict(zip([*captured.names, "train/grad_norm"], means, strict=True))
-    statistics["train/loss"] = _total(statistics, c)
-    if "train/approx_kl" not in statistics:
-        with torch.no_grad():
-            statistics["train/approx_kl"] = _kl_after(learner.policy, batch)
-    return UpdateResult(statistics, len(rows), epochs, stopped)
+class LaunchedUpdate:
+    """All epochs by captured graphs: launched at once, so that the host does other things until `result` is asked for.
+
+    A `target_kl` makes the launch wait for the GPU after every epoch.
+    """
+
+    def __init__(self, learner: Learner, batch: Batch, c: Coefficients) -> None:
+        self._learner, self._batch, self._c = learner, batch, c
+        self._before = _Before(learner)
+        self._names: list[str] = []
+        self._rows: list[Tensor] = []
+        self._epochs, self._stopped = 0, False
+        self._launch()
+        self._done = torch.cuda.Event()
+        self._done.record()
+
+    def _launch(self) -> None:
+        learner, batch, c, rows = self._learner, self._batch, self._c, self._rows
+        where = batch.action.data_ptr()
+        if where not in learner.captured:
+            learner.captured[where] = CapturedUpdate(learner)
+        captured = learner.captured[where]
+        captured.load(batch, c)
+        n, size = len(batch), learner.algorithm.batch_size(len(batch))
+        for _ in range(max(1, round(c.get("n_epochs", 1.0)))):
+            self._epochs += 1
+            first = len(rows)
+            for index in _permutation(n, learner.generator, batch).split(size):
+                rows.append(captured.run(index))
+            self._names = captured.names
+            if "target_kl" in c and "train/approx_kl" in self._names:
+                kl = torch.stack(rows[first:])[:, self._names.index("train/approx_kl")].mean()
+                if float(kl) > c["target_kl"]:
+                    self._stopped = True
+                    return
+
+    def busy(self) -> bool:
+        """Whether the GPU is still at it."""
+        return not self._done.query()
+
+    def result(self) -> UpdateResult:
+        """What it did; waits for it. A gradient that was not finite leaves weights and optimizer as they were before."""
+        means = torch.stack(self._rows).mean(0).tolist()  # the one sync of the iteration
+        if not math.isfinite(means[-1]):
+            self._before.restore()
+            error = _not_finite()
+            error.batch = self._batch
+            raise error
+        statistics = dict(zip([*self._names, "train/grad_norm"], means, strict=True))
+        statistics["train/loss"] = _total(statistics, self._c)
+        if "train/approx_kl" not in statistics:
+            with torch.no_grad():
+                statistics["train/approx_kl"] = _kl_after(self._learner.policy, self._batch)
+        return UpdateResult(statistics, len(self._rows), self._epochs, self._stopped)
 
 
 def _permutation(n: int, generator: torch.Generator, batch: Batch) -> Tensor:
