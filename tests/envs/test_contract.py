@@ -29,6 +29,7 @@ from gymnast.config.schema import EnvConfig
 from gymnast.envs import actions as actions_module
 from gymnast.envs import snapshots
 from gymnast.envs.inprocess import InProcessVector
+from gymnast.envs.lanes import LanePool
 from gymnast.envs.make import make_envs, make_one
 from gymnast.envs.native import NativeVector
 from gymnast.envs.vector import EndedEpisode, StepRow, VectorEnv
@@ -46,15 +47,22 @@ def native(make_env: MakeEnv, n_envs: int, mode: AutoresetMode) -> VectorEnv:
     return NativeVector(SyncVectorEnv([make_env] * n_envs, autoreset_mode=mode))
 
 
+def lanes(make_env: MakeEnv, n_envs: int, n_workers: int) -> VectorEnv:
+    """Workers of two vector envs each, stepped together."""
+    return LanePool(functools.partial(InProcessVector, make_env), n_envs, n_workers=n_workers)
+
+
 ADAPTERS: dict[str, Build] = {
     "inprocess": InProcessVector,
     "workers-1": functools.partial(WorkerPool, n_workers=1),
     "workers-2": functools.partial(WorkerPool, n_workers=2),
     "workers-3": functools.partial(WorkerPool, n_workers=3),
+    "lanes-1": functools.partial(lanes, n_workers=1),
+    "lanes-2": functools.partial(lanes, n_workers=2),
     "native-same-step": functools.partial(native, mode=AutoresetMode.SAME_STEP),
     "native-disabled": functools.partial(native, mode=AutoresetMode.DISABLED),
 }
-EXACT = ("inprocess", "workers-2")
+EXACT = ("inprocess", "workers-2", "lanes-2")
 """Adapters that save and load their state."""
 
 
@@ -96,10 +104,15 @@ def trace(envs: VectorEnv, actions: np.ndarray, row: StepRow) -> list[bytes]:
     lines = []
     for action in actions:
         ended = envs.step(action, row)
-        obs = sorted(row.obs.items()) if isinstance(row.obs, dict) else [("", row.obs)]
-        arrays = [*(array for _, array in obs), row.reward, row.terminated, row.truncated, row.mask]
-        lines.append(b"|".join(a.tobytes() for a in arrays if a is not None) + b"".join(map(episode_bytes, ended)))
+        lines.append(row_bytes(row) + b"".join(map(episode_bytes, ended)))
     return lines
+
+
+def row_bytes(row: StepRow) -> bytes:
+    """One row."""
+    obs = sorted(row.obs.items()) if isinstance(row.obs, dict) else [("", row.obs)]
+    arrays = [*(array for _, array in obs), row.reward, row.terminated, row.truncated, row.mask]
+    return b"|".join(array.tobytes() for array in arrays if array is not None)
 
 
 def episode_bytes(episode: EndedEpisode) -> bytes:
@@ -346,16 +359,33 @@ def test_same_seeds_same_trace_other_seeds_another(build: Build) -> None:
     assert twins.obs[0].tobytes() != twins.obs[4].tobytes()
 
 
+def test_sending_and_receiving_is_a_step(build: Build) -> None:
+    """Two halves instead of one call: the same bits, into any row that is given at the end."""
+    traces = []
+    for halves in (False, True):
+        envs = build(REAL_ENVS["CartPole-v1"])
+        row = started(envs, [1, 2, 3, 4, 5])
+        lines = []
+        for action in random_actions(envs, 60):
+            if halves:
+                envs.send(action)
+                row = envs.new_row()
+            ended = envs.recv(row) if halves else envs.step(action, row)
+            lines.append(row_bytes(row) + b"".join(map(episode_bytes, ended)))
+        traces.append(lines)
+    assert traces[0] == traces[1]
+
+
 @pytest.mark.parametrize("name", [*REAL_ENVS, *VARIANTS])
 def test_pool_equals_in_process(name: str) -> None:
     """To the bit, with a number of workers that does not divide the number of envs."""
     make_env = (REAL_ENVS | VARIANTS)[name]
     lines = []
-    for build in (ADAPTERS["inprocess"], ADAPTERS["workers-3"]):
-        with closing(build(make_env, 7)) as envs:
+    for adapter in ("inprocess", "workers-3", "lanes-2"):
+        with closing(ADAPTERS[adapter](make_env, 7)) as envs:
             row = started(envs, env_seeds(3, "train_envs", 7))
             lines.append(trace(envs, random_actions(envs, 150), row))
-    assert lines[0] == lines[1]
+    assert lines[0] == lines[1] == lines[2]
 
 
 def test_pool_by_spawn_equals_in_process() -> None:
@@ -410,7 +440,8 @@ def test_load_state_continues_exactly(name: str, adapter: str) -> None:
 def test_the_state_moves_between_adapters(name: str) -> None:
     """A run saved with three workers goes on with one process, and the other way round."""
     _, make_env = RESTORED[name]
-    for first, second in (("workers-3", "inprocess"), ("inprocess", "workers-2")):
+    moves = ("workers-3", "inprocess"), ("inprocess", "workers-2"), ("lanes-2", "workers-2"), ("inprocess", "lanes-2")
+    for first, second in moves:
         with closing(ADAPTERS[first](make_env, 4)) as envs, closing(ADAPTERS[second](make_env, 4)) as others:
             row, other_row = started(envs, [1, 2, 3, 4]), others.new_row()
             trace(envs, random_actions(envs, 40), row)
@@ -623,7 +654,7 @@ def test_ales_vector_env_equals_a_plain_loop(life_loss: str) -> None:
     """No transition is added, dropped or changed over ends and cuts; without random streams both play the same."""
     pytest.importorskip("ale_py", reason="ale-py is not installed")
     protocol = {"sticky": 0.0, "noops": 0, "life_loss": life_loss, "frame_cap": 300}
-    config = EnvConfig(id="ALE/Breakout-v5", atari=protocol)
+    config = EnvConfig(id="ALE/Breakout-v5", atari=protocol, vectorization="native")
     seeds = env_seeds(0, "train_envs", 3)
     with closing(make_envs(config, 3)) as envs:
         assert envs.describe().startswith("3 games in ALE's vector env")

@@ -42,7 +42,7 @@ SPACES: dict[str, spaces.Space] = {
             ("z", spaces.Box(-9.0, 9.0, (3,), np.float32)),
             ("front", image(36, 40, 3)),
             ("m", spaces.Discrete(5)),
-            ("back", image(1, 40, 36)),
+            ("back", image(40, 36, 1)),
             ("a", image(6)),
         ]
     ),
@@ -135,7 +135,8 @@ def test_images_beside_normalised_parts(tmp_path: Path) -> None:
     vector.save(str(tmp_path / "vecnormalize.pkl"))
     obs = observations(SPACES["parts"], COUNT)
     read = vector.normalize_obs(obs)
-    read["front"] = read["front"].transpose(0, 3, 1, 2)
+    for key in ("front", "back"):
+        read[key] = read[key].transpose(0, 3, 1, 2)
     assert_alike(gymnast.load(tmp_path / "model.zip", env=env_id("parts")), model, obs, read)
 
 
@@ -179,7 +180,7 @@ def test_commands(pong: tuple[Path, Any], tmp_path: Path) -> None:
     path, _ = pong
     told = command("model", path, "--env", "ALE/Pong-v5:rgb_ppo", cwd=tmp_path)
     assert told.returncode == 0, told.stderr
-    assert "convolution 8×8" in told.stdout
+    assert "conv 8×8, stride 4, relu" in told.stdout
     result = gymnast.train(
         "ALE/Pong-v5:rgb_ppo", "env.n_envs=2", "algo.n_steps=8", "algo.batch_size=16", "algo.n_epochs=1",
         "eval.episodes=1", "env.atari.frame_cap=200",
@@ -215,7 +216,7 @@ def test_an_extractor_of_ones_own(tmp_path: Path) -> None:
 
 def test_images_laid_out_flat_beside_a_cnn(tmp_path: Path) -> None:
     saved("no image", tmp_path / "model.zip")
-    with pytest.raises(CheckpointError, match="reads eye by a CNN and heat laid out flat"):
+    with pytest.raises(CheckpointError, match="reads eye by a CNN and lays heat out flat"):
         gymnast.load(tmp_path / "model.zip", env=env_id("no image"))
 
 

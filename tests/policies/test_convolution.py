@@ -49,7 +49,7 @@ def test_nature_is_the_network_of_the_paper() -> None:
     images = pixels(STACKED)
     with torch.no_grad():
         features, expected = ours(images), plain(images.float() / 255.0)
-    assert features.shape == (3, 512) and float(expected.max()) > 0.1
+    assert features.shape == (3, 512) and float(expected.max()) > 0.03
     torch.testing.assert_close(features, expected, rtol=0, atol=1e-5)
 
 
@@ -82,7 +82,9 @@ def test_every_layout_is_the_same_picture() -> None:
     torch.testing.assert_close(features[1], features[0], rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(features[2], features[0], rtol=1e-5, atol=1e-6)
     with torch.no_grad():  # and not because everything looks alike
-        assert not torch.allclose(net(config, spaces.Box(0, 255, first.shape[1:], np.uint8))(first.flip(1)), features[0])
+        assert not torch.allclose(
+            net(config, spaces.Box(0, 255, first.shape[1:], np.uint8))(first.flip(1)), features[0]
+        )
 
 
 @pytest.mark.parametrize(("channels", "kernel", "stride", "size"), [(4, 8, 4, (84, 84)), (3, 4, 2, (40, 44))])
@@ -266,7 +268,10 @@ def test_names_that_torch_has_taken() -> None:
     space = spaces.Dict({"type": small, "values": small, "a.b": small, "a_b": spaces.Box(-1, 1, (2,))})
     encoder = Encoder(space, PolicyConfig(cnn=[ConvLayer(channels=2, kernel=3)], cnn_features=4))
     assert (len(encoder.nets), encoder.flat_size, encoder.size) == (3, 2, 14)
-    assert encoder({key: torch.zeros(1, *part.shape, dtype=torch.uint8) for key, part in space.items()}).shape == (1, 14)
+    assert encoder({key: torch.zeros(1, *part.shape, dtype=torch.uint8) for key, part in space.items()}).shape == (
+        1,
+        14,
+    )
 
 
 def test_only_the_vector_is_normalised() -> None:

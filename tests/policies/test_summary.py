@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from gymnasium import spaces
 from launch import gymnast
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from gymnast.config.schema import PolicyConfig
 from gymnast.policies.actor_critic import ActorCritic
@@ -18,6 +20,10 @@ from gymnast.policies.summary import Layer, summarise
 
 BOX = spaces.Box(-1.0, 1.0, (3,), np.float32)
 MIXED = spaces.Dict({"picture": spaces.Box(0, 255, (2, 5), np.uint8), "gear": spaces.Discrete(4)})
+
+IMAGE = spaces.Box(0, 255, (3, 37, 44), np.uint8)
+LAYERS = [{"channels": 5, "kernel": 3, "stride": 2, "padding": 1}, {"channels": 4, "kernel": 2}]
+SENSES = spaces.Dict({"front": IMAGE, "speed": BOX, "back": spaces.Box(0, 255, (40, 36, 1), np.uint8)})
 
 
 def policy(observation: spaces.Space, action: spaces.Space, *, critic: bool = True, **config: Any) -> ActorCritic:
@@ -33,6 +39,10 @@ CASES: dict[str, ActorCritic] = {
     "several indices": policy(spaces.MultiDiscrete([3, 2]), spaces.Discrete(2), dropout=0.1),
     "no critic": policy(BOX, spaces.Discrete(2), critic=False),
     "no hidden layers": policy(BOX, spaces.Discrete(2), hidden=[]),
+    "Nature's CNN": policy(IMAGE, spaces.Discrete(2), hidden=[]),
+    "IMPALA's CNN, shared layers behind it": policy(IMAGE, spaces.Discrete(2), cnn="impala", shared_trunk=True),
+    "a CNN layer by layer": policy(IMAGE, spaces.Discrete(2), cnn=LAYERS, cnn_features=7),
+    "images among other parts": policy(SENSES, spaces.Discrete(2), normalize_obs=True),
 }
 
 
@@ -77,6 +87,30 @@ def test_parts_of_an_observation() -> None:
     }
     first = next(layer for layer in summarise(CASES["several indices"], BOX).layers if layer.part == "actor")
     assert (first.parameters, first.flops) == (5 * 8 + 8, 2 * 8)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "CNN" in case])
+def test_arithmetic_of_images(case: str) -> None:
+    """FLOPs of convolutions and products as torch counts them, who leaves biases, activations and pools out."""
+    model = CASES[case]
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(torch.zeros(1, *IMAGE.shape, dtype=torch.uint8))
+    counted, summary = counter.get_total_flops(), summarise(model, spaces.Discrete(2))
+    ours = sum(layer.flops for layer in summary.layers)
+    assert counted < ours < 1.05 * counted
+    assert summary.layers[0] == Layer("encoder", "image", "3×37×44", "3×37×44")
+
+
+def test_rows_of_a_cnn() -> None:
+    """Literal numbers: 19×22 places, 3·3·3 products each, as many additions with the bias's, and the ReLU."""
+    summary = summarise(CASES["a CNN layer by layer"], spaces.Discrete(2))
+    assert summary.layers[1:4] == [
+        Layer("encoder", "conv 3×3, stride 2, padding 1, relu", "3×37×44", "5×19×22", 140, flops=2090 * 56),
+        Layer("encoder", "conv 2×2, relu", "5×19×22", "4×18×21", 84, flops=1512 * 42),
+        Layer("encoder", "linear, relu", "1512", "7", 1512 * 7 + 7, flops=2 * 1512 * 7 + 14),
+    ]
+    joined = [layer for layer in summarise(CASES["images among other parts"], BOX).layers if layer.name == "join"]
+    assert joined == [Layer("encoder", "join", "512 + 512 + 3", "1027")]
 
 
 def test_modules_it_does_not_know() -> None:

@@ -32,7 +32,6 @@ def tiny(preset: str) -> Resolved:
     settings |= {"eval.warmup": 0, "eval.start_at": None, "eval.start_fraction": None, "eval.n_envs": 2}
     settings |= {"train.stop_when_solved": False, "train.checkpoint_every": 10**9, "log.window": 5}
     settings |= {"train.env_steps": ITERATIONS * per_iteration}
-    settings |= {"env.resume_every": per_iteration}  # read where envs cannot be saved, ALE's vector env
     return resolve(preset, settings=settings)
 
 

@@ -51,3 +51,5 @@ def export(
     typer.echo(f"inputs: {', '.join(done.inputs)}   outputs: {', '.join(done.outputs)}")
     if done.check is not None:
         typer.echo(done.check.sentence())
+    for note in done.notes:
+        typer.echo(note)

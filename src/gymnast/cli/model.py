@@ -104,6 +104,8 @@ def _print(title: str, summary: Summary) -> None:
         flops = f"{layer.flops:,}" if layer.flops else ""
         table.add_row("" if layer.part == shown else layer.part, layer.name, layer.input, layer.output, count, flops)
         shown = layer.part
+    needed = console.measure(table, options=console.options.update(max_width=1000)).maximum
+    console.width = max(console.width, needed)  # a narrow terminal may break lines, but no number is cut short
     console.print(table)
     parts = ", ".join(f"{part} {count:,}" for part, count in summary.parts().items() if count)
     console.print(f"{summary.parameters:,} parameters ({parts}), {_bytes(summary.size)} on disk")

@@ -54,6 +54,11 @@ def start_training(
             f"Run {left.id} of this very config is not finished: this is a new one. `gymnast resume {left.id}`, or --resume "
             "on this command, goes on with it."
         )
+    env = resolved.config.env
+    if env.vectorization == "workers" and env.start_method == "forkserver":
+        from gymnast.envs.workers import start_server
+
+        start_server(atari=env.atari is not None)  # its imports run beside those of torch
     with leaving_at_once():
         from gymnast.training.train import train
 

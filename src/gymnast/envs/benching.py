@@ -13,8 +13,9 @@ import numpy as np
 from gymnast.config.schema import EnvConfig
 from gymnast.envs.actions import random_actions
 from gymnast.envs.choose import cores, native_form, why_not_envpool
-from gymnast.envs.make import make_envs
-from gymnast.envs.vector import VectorEnv
+from gymnast.envs.lanes import LanePool
+from gymnast.envs.make import LANES_FROM, by_lanes, make_envs
+from gymnast.envs.vector import StepRow, VectorEnv, some_rows
 from gymnast.errors import UsageError
 from gymnast.seeding import env_seeds
 
@@ -77,7 +78,10 @@ def ways(config: EnvConfig) -> list[tuple[str, int | None]]:
     if chosen in ("auto", "inprocess"):
         found.append(("inprocess", None))
     if chosen in ("auto", "workers"):
-        found += [("workers", workers) for workers in parallel if workers > 1 or chosen == "workers"]
+        # Lanes leave a core to this process: all there are is not always the fastest.
+        spare = {cores() - 1} if config.n_workers == "auto" and by_lanes(config, LANES_FROM) else set()
+        most = sorted({*parallel, *spare})
+        found += [("workers", workers) for workers in most if workers > 1 or chosen == "workers"]
     if not found:
         raise UsageError(f"'{config.id}' has no native vector form: leave env.vectorization at auto.")
     return found
@@ -123,9 +127,30 @@ def measure(config: EnvConfig, setting: Setting, seconds: float) -> float:
 
         for turn in range(3):
             envs.step(act(turn), row)
+        if isinstance(envs, LanePool):
+            return _lane_rate(envs, drawn, row, seconds)
         return max(_rate(envs, lambda turn: envs.step(act(turn), row), seconds / 3) for _ in range(3))
     finally:
         envs.close()
+
+
+def _lane_rate(envs: LanePool, actions: Sequence[np.ndarray], row: StepRow, seconds: float) -> float:
+    """As training steps them: each lane by itself."""
+    rows, turns = [some_rows(row, slots) for slots in envs.lanes], [0] * len(envs.lanes)
+    for lane, slots in enumerate(envs.lanes):
+        envs.send_lane(lane, actions[0][slots])
+    began, played, left = time.perf_counter(), 0, len(rows)
+    while left:
+        late = time.perf_counter() - began >= seconds
+        for lane in envs.ready_lanes():
+            envs.recv_lane(lane, rows[lane])
+            turns[lane] += 1
+            if late:
+                left -= 1
+            else:
+                played += len(rows[lane].reward)
+                envs.send_lane(lane, actions[turns[lane] % len(actions)][envs.lanes[lane]])
+    return played / seconds
 
 
 def _rate(envs: VectorEnv, step: Callable[[int], object], seconds: float) -> float:

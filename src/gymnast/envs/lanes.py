@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from gymnast.envs.inprocess import IDLE
 from gymnast.envs.spaces import copy_rows
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, some_rows
-from gymnast.envs.worker_main import ASLEEP, COUNT, DONE, FREE, PENDING, RAISED, STATE, halves
-from gymnast.envs.worker_process import ALIVE_CHECK_SECONDS, WorkerError
+from gymnast.envs.worker_main import ASLEEP, COUNT, DONE, FREE, LANE_AT, PENDING, STATE, halves
+from gymnast.envs.worker_process import ALIVE_CHECK_SECONDS, Worker, WorkerError
 from gymnast.envs.workers import MakeVector, WorkerPool
 from gymnast.errors import EnvError
 
@@ -73,22 +74,36 @@ class LanePool(WorkerPool):
         if now < self._next_look:
             return
         self._next_look = now + ALIVE_CHECK_SECONDS
+        states = self._shared.lanes[:, STATE]
         for lane, deadline in list(self._under_way.items()):
             try:
                 if lane not in self._lost:
                     self._workers[lane // 2].check(deadline)
             except WorkerError as failure:
-                self._lose(failure)
+                first = 2 * failure.worker.index
+                if (
+                    states[first : first + 2] != DONE
+                ).all():  # else it left a result behind, or says itself why it ended
+                    self._replace(failure)
 
-    def _lose(self, failure: WorkerError) -> None:
-        """Replace a worker; both its lanes have lost their episodes."""
-        index = failure.worker.index
-        self._shared.lanes[2 * index : 2 * index + 2, STATE] = FREE
-        self._replace(failure)
+    def _replace(self, failure: WorkerError) -> None:
+        """Put a fresh worker in the place of a failed one; both its lanes have lost their episodes."""
+        lanes = [2 * failure.worker.index, 2 * failure.worker.index + 1]
+        failure.worker.kill()  # else it might yet end a step
+        self._shared.lanes[lanes, STATE] = FREE
+        super()._replace(failure)
         self._interrupted.clear()
-        self._lost |= {2 * index, 2 * index + 1}
-        for lane in (2 * index, 2 * index + 1):
+        self._lost |= set(lanes)
+        for lane in lanes:
             self._mail.pop(lane, None)
+
+    def _at(self, worker: Worker) -> int:
+        """The env of a worker that is being stepped, or IDLE."""
+        for lane in (2 * worker.index, 2 * worker.index + 1):
+            at = int(self._shared.lanes[lane, LANE_AT])
+            if at != IDLE:
+                return self.lanes[lane].start - worker.envs.start + at
+        return IDLE
 
     def recv_lane(self, lane: int, row: StepRow) -> Sequence[EndedEpisode]:
         """The outcome of a lane's step into its row."""
@@ -96,9 +111,9 @@ class LanePool(WorkerPool):
         count = 0 if lane in self._lost else int(self._shared.lanes[lane, COUNT])
         if count:
             try:
-                ended = self._ended_of(lane, raised=count == RAISED)
+                ended = self._ended_of(lane)
             except WorkerError as failure:
-                self._lose(failure)
+                self._replace(failure)
         part, slots = self._shared.parts[lane], self.lanes[lane]
         if lane in self._lost:
             self._lost.discard(lane)
@@ -118,27 +133,36 @@ class LanePool(WorkerPool):
             row.mask[...] = part.mask
         return ended
 
-    def _ended_of(self, lane: int, *, raised: bool) -> list[EndedEpisode]:
+    def _ended_of(self, lane: int) -> list[EndedEpisode]:
         """The episodes that a lane's step ended; the worker's messages come in the order in which its lanes were stepped."""
         worker = self._workers[lane // 2]
         while lane not in self._mail:
-            if raised:
-                worker.reply()
-            other, ended = worker.receive(time.monotonic() + self.timeout)
+            other, ended = worker.message(time.monotonic() + self.timeout)
             self._mail[other] = ended
         return self._mail.pop(lane)
 
+    def _command(self, command: str, arguments: dict[int, Any], patience: float = 1) -> list[Any]:
+        """As for all workers, between steps."""
+        self._refuse_half_a_step()
+        return super()._command(command, arguments, patience)
+
+    def _refuse_half_a_step(self) -> None:
+        if self._under_way and not self._resources.closed:
+            raise EnvError("The last step of the worker pool was interrupted half-way: make a new pool.")
+
     def reset(self, seeds: Sequence[int], row: StepRow) -> None:
         """Seed and reset every slot."""
-        if self._under_way:
-            raise EnvError("The last step of the worker pool was interrupted half-way: make a new pool.")
         super().reset(seeds, row)
+        self._lost.clear()
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore every slot by the way it was saved."""
+        super().load_state(state)
         self._lost.clear()
 
     def send(self, actions: np.ndarray) -> None:
         """Begin a step of all lanes."""
-        if self._under_way:
-            raise EnvError("The last step of the worker pool was interrupted half-way: make a new pool.")
+        self._refuse_half_a_step()
         for lane, slots in enumerate(self.lanes):
             self.send_lane(lane, actions[slots])
 

@@ -120,10 +120,10 @@ def by_lanes(config: EnvConfig, n_envs: int) -> bool:
 def _lane_pool(config: EnvConfig, n_envs: int) -> VectorEnv:
     from gymnast.envs.lanes import LanePool
 
-    one = functools.partial(make_one, config)
+    one, mask = functools.partial(make_one, config), config.action_mask == "auto"
     n_workers = config.n_workers if isinstance(config.n_workers, int) else cores() - 1  # one core is the trainer's
     return LanePool(
-        lambda n: wrap(InProcessVector(one, n), config.wrappers, single_envs=True),
+        lambda n: wrap(InProcessVector(one, n, action_mask=mask), config.wrappers, single_envs=True),
         n_envs,
         n_workers=n_workers,
         **_pool_options(config),

@@ -33,8 +33,8 @@ from gymnast.errors import GymnastError
 REQUEST, ENDED, AT, ASLEEP = range(4)
 STEP, COMMAND = 0, 1  # values of REQUEST: step with the shared actions, or read a command from the pipe
 RAISED = -1  # value of ENDED and COUNT: the step raised, the traceback is in the pipe
-# Columns of `SharedRows.lanes`, one line per lane: what it does, and how many episodes its last step ended.
-STATE, COUNT = range(2)
+# Columns of `SharedRows.lanes`, one line per lane: what it does, how many episodes its last step ended, the env being stepped.
+STATE, COUNT, LANE_AT = range(3)
 FREE, PENDING, DONE = range(3)  # values of STATE
 LOOKS = 200  # how often a worker without work looks again, some 30 µs, before it sleeps: waking it costs more than that
 NAP_SECONDS = 0.02
@@ -61,7 +61,7 @@ class SharedRows:
             ("actions", action_shape, action_dtype),
         ]
         layout = [(key, (n_envs, *shape), dtype) for key, shape, dtype in layout]
-        layout += [("control", (n_workers, 4), np.int32), ("lanes", (2 * n_workers, 2), np.int32)]
+        layout += [("control", (n_workers, 4), np.int32), ("lanes", (2 * n_workers, 3), np.int32)]
         sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for _, shape, dtype in layout]
         offsets = np.cumsum([0] + [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]).tolist()
         self._memory = _open(name, offsets[-1])
@@ -144,7 +144,8 @@ def run(channel: Channel, payload: bytes, die_by_signal: bool) -> None:
         conn.send(("ok", None))
         serve = _serve_lanes if isinstance(vector, Halves) else _serve
         serve(channel, vector, shared)
-        vector.at = [IDLE]  # the last view into the shared memory
+        for bottom in vector.bottoms if isinstance(vector, Halves) else [vector]:
+            bottom.at = [IDLE]  # the last view into the shared memory
         shared.release()
 
 
@@ -229,7 +230,7 @@ class Halves:
         first = self.vectors[0]
         self.observation_space, self.action_space = first.observation_space, first.action_space
         self.has_action_mask, self.exact_resume = first.has_action_mask, first.exact_resume
-        self.at: Any = [IDLE]
+        self.bottoms = [_bottom(vector) for vector in self.vectors]
 
     def reset(self, seeds: Sequence[int], rows: StepRow) -> None:
         """Seed and reset every slot."""
@@ -246,10 +247,29 @@ class Halves:
         for vector, part in zip(self.vectors, self.parts, strict=True):
             vector.load_state({key: v[part] if isinstance(v, list) else v for key, v in state.items()})
 
+    def executed(self, index: int) -> Any:
+        """As the slot's vector env says."""
+        return self._of(index, "executed")
+
+    def render(self, index: int) -> Any:
+        """Frame of one slot."""
+        return self._of(index, "render")
+
+    def _of(self, index: int, what: str) -> Any:
+        which = int(index >= self.parts[1].start)
+        return getattr(self.vectors[which], what)(index - self.parts[which].start)
+
     def close(self) -> None:
         """Close both."""
         for vector in self.vectors:
             vector.close()
+
+
+def _bottom(vector: Any) -> Any:
+    """What steps the envs, below the wrappers of the batch."""
+    while hasattr(vector, "inner"):
+        vector = vector.inner
+    return vector
 
 
 def _serve_lanes(channel: Channel, vectors: Halves, shared: SharedRows) -> None:
@@ -259,6 +279,9 @@ def _serve_lanes(channel: Channel, vectors: Halves, shared: SharedRows) -> None:
     lanes = halves(channel.envs)
     rows, actions = [shared.part(slots) for slots in lanes], [shared.actions[slots] for slots in lanes]
     whole = shared.part(channel.envs)
+    for bottom, line in zip(vectors.bottoms, states, strict=True):
+        bottom.at = memoryview(line)[LANE_AT : LANE_AT + 1]
+        bottom.at[0] = IDLE
     turn = looks = 0
     while True:
         if states[turn, STATE] != PENDING:

@@ -60,12 +60,16 @@ class Worker:
 
     def reply(self, patience: float = 1) -> Any:
         """The result of a command."""
-        kind, value = self.receive(time.monotonic() + patience * self.timeout)
-        if kind == "refused":
+        return self.message(time.monotonic() + patience * self.timeout)[1]
+
+    def message(self, deadline: float) -> tuple[Any, Any]:
+        """What the worker sends next and about what; raises where it failed."""
+        about, value = self.receive(deadline)
+        if about == "refused":
             raise WorkerError(self, value, refused=True)
-        if kind == "raised":
+        if about == "raised":
             raise WorkerError(self, f"raised {_exception(value)}", value)
-        return value
+        return about, value
 
     def check(self, deadline: float) -> None:
         """Raise if the process has died or is late."""

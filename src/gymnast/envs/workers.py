@@ -24,13 +24,14 @@ from gymnast.envs.inprocess import IDLE, MakeEnv
 from gymnast.envs.spaces import copy_rows
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
 from gymnast.envs.worker_main import AT, COMMAND, ENDED, RAISED, REQUEST, STEP, LazyEntry, SharedRows
-from gymnast.envs.worker_process import Resources, Worker, WorkerError
+from gymnast.envs.worker_process import Resources, Worker, WorkerError, main_module_hidden
 from gymnast.errors import EnvError
 
 MakeVector = Callable[[int], VectorEnv]
 log = logging.getLogger(__name__)
 
 PRELOADED = ["gymnast.envs.worker_main", "gymnast.envs.make"]  # without torch
+PRELOADED_FOR_ATARI = ["gymnast.envs.families.atari.game", "ale_py", "cv2"]
 LOAD_PATIENCE = 10  # load_state may repeat whole episodes: it may take this many times the usual timeout
 
 
@@ -56,8 +57,7 @@ class WorkerPool(VectorEnv):
         self.timeout, self.on_failure, self.max_restarts = timeout, on_failure, max_restarts
         self._context = multiprocessing.get_context(start_method)
         if start_method == "forkserver":
-            # Imported once in the server; each worker is then a fork that shares their memory.
-            self._context.set_forkserver_preload(PRELOADED)
+            start_server(self._context)
         self._payload = _payload(make, self.BY_LANES, action_mask)
         self._seeds: list[int | None] = [None] * n_envs  # of the last seeded reset, a restart's included
         self._original_seeds = list(self._seeds)
@@ -154,7 +154,7 @@ class WorkerPool(VectorEnv):
                     ended += worker.receive(deadline)
             except WorkerError as error:
                 failures.append(error)
-        self._step_in_flight = False
+        self._step_in_flight, self._stepping = False, []
         for failure in failures:
             self._replace(failure)
         if self._interrupted:
@@ -266,7 +266,7 @@ class WorkerPool(VectorEnv):
             for i in range(old.envs.start, old.envs.stop):
                 sequence = np.random.SeedSequence([self._original_seeds[i] or 0, self._restarts])
                 self._seeds[i] = int(sequence.generate_state(1)[0] >> 1)
-            self._shared.control[old.index, AT] = IDLE
+            self._shared.control[old.index, AT], self._shared.control[old.index, REQUEST] = IDLE, STEP
             new = self._workers[old.index] = self._start(old.index, old.envs)
             try:
                 new.reply()
@@ -282,7 +282,7 @@ class WorkerPool(VectorEnv):
     def _explain(self, failure: WorkerError) -> str:
         """A sentence that names the env, its seed and its last action, then the worker's traceback."""
         worker, shared = failure.worker, self._shared
-        at = int(shared.control[worker.index, AT])
+        at = self._at(worker)
         if at == IDLE:
             seeds, actions = self._seeds[worker.envs], shared.actions[worker.envs].tolist()
             history = f"Its envs were last reset with seeds {seeds} and their last actions were {actions}."
@@ -290,6 +290,10 @@ class WorkerPool(VectorEnv):
         i = worker.envs.start + at
         history = f"It was last reset with seed {self._seeds[i]} and its last action was {shared.actions[i].tolist()}."
         return f"Env {i} (in worker {worker.index}) {failure.what}. {history}{failure.trace}"
+
+    def _at(self, worker: Worker) -> int:
+        """The env of a worker that is being stepped, or IDLE."""
+        return int(self._shared.control[worker.index, AT])
 
     def counters(self) -> dict[str, float]:
         """How often a worker was replaced."""
@@ -301,7 +305,21 @@ class WorkerPool(VectorEnv):
 
     def close(self) -> None:
         """End all workers and free the shared memory."""
+        self._stepping = []  # whoever holds a worker keeps its semaphores
         self._resources.close()
+
+
+def start_server(context: Any = None, *, atari: bool = False) -> None:
+    """Start the server that workers are forked from, if it does not run yet; it goes on by itself.
+
+    Modules are imported once there, and each worker shares their memory.
+    """
+    from multiprocessing import forkserver
+
+    context = context or multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED + (PRELOADED_FOR_ATARI if atari else []))
+    with main_module_hidden():
+        forkserver.ensure_running()
 
 
 def _payload(make: MakeEnv | MakeVector, by_lanes: bool, action_mask: bool) -> bytes:

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from gymnast.envs.lanes import LanePool
 from gymnast.envs.spaces import Observation
 from gymnast.envs.vector import EndedEpisode, VectorEnv
 from gymnast.errors import EnvError, NonFiniteError
+from gymnast.evaluation.by_lanes import play_episodes
 from gymnast.evaluation.exact import TabularModel, exact_return
 from gymnast.policies.actor_critic import ActorCritic
 
@@ -113,6 +115,8 @@ def evaluate(
     on_episode: Callable[[int], None] | None = None,
 ) -> Evaluation:
     """Play `episodes` whole episodes on `envs`; nothing about the policy changes."""
+    if isinstance(envs, LanePool):
+        return _evaluate_lanes(policy, envs, episodes, seeds, deterministic, on_episode)
     left = quotas(episodes, envs.n_envs)
     result = Evaluation([], [], [], deterministic)
     row = envs.new_row()
@@ -137,12 +141,40 @@ def evaluate(
             if len(result.returns) == episodes:
                 break
             if step >= MAX_EPISODE_STEPS and step - started[left > 0].min() >= MAX_EPISODE_STEPS:
-                raise EnvError(
-                    "An evaluation episode does not end: set env.time_limit (eval.env.time_limit for evaluation only)."
-                )
+                raise _endless()
         if tabular is not None and (mask is None or tabular.mask is not None):
             result.exact = exact(policy, tabular, deterministic=deterministic, masked=mask is not None)
     return result
+
+
+def _evaluate_lanes(
+    policy: ActorCritic,
+    envs: LanePool,
+    episodes: int,
+    seeds: Sequence[int],
+    deterministic: bool,
+    on_episode: Callable[[int], None] | None,
+) -> Evaluation:
+    played: list[EndedEpisode] = []
+
+    def take(episode: EndedEpisode) -> None:
+        played.append(episode)
+        if on_episode is not None:
+            on_episode(len(played))
+
+    share = quotas(episodes, envs.n_envs)
+    if not play_episodes(
+        policy, envs, share, seeds, deterministic=deterministic, most_steps=MAX_EPISODE_STEPS, on_episode=take
+    ):
+        raise _endless()
+    result = Evaluation([], [], [], deterministic)
+    for episode in sorted(played, key=lambda one: one.index):  # in the order of slots, whoever was faster
+        _record(result, episode)
+    return result
+
+
+def _endless() -> EnvError:
+    return EnvError("An evaluation episode does not end: set env.time_limit (eval.env.time_limit for evaluation only).")
 
 
 def _record(result: Evaluation, episode: EndedEpisode) -> None:

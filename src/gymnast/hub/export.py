@@ -7,14 +7,12 @@ program is traced from `ActorCritic.forward`; the hand-written fast path works i
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib.metadata
 import io
 import json
 import logging
 import math
-import os
-import re
-import traceback
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,9 +28,10 @@ from gymnast.config.schema import RunConfig
 from gymnast.envs.actions import is_composite, parts
 from gymnast.envs.make import make_envs
 from gymnast.envs.spaces import allocate, n_masked_actions
-from gymnast.errors import GymnastError, MissingPackageError, UsageError
+from gymnast.errors import MissingPackageError, UsageError
 from gymnast.evaluation.evaluate import tensors
 from gymnast.hub.export_check import Check, action_names, check_export
+from gymnast.hub.export_errors import cannot_export
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.distributions import Distribution
 from gymnast.runs.files import write_atomic
@@ -43,7 +42,6 @@ SUFFIXES: dict[str, str] = {"onnx": ".onnx", "torch": ".pt2"}
 METADATA = "gymnast.json"
 """The member of a .pt2 archive that says where the policy came from."""
 RESERVED = ("obs", "mask", "action", "logits", "mean", "log_std", "params", "value")
-_OPERATION = re.compile(r"OpOverload\(op='([\w.]+)'|(?<![\w.])(aten\.\w+)")
 
 
 class Trained(Protocol):
@@ -69,6 +67,8 @@ class Exported:
     metadata: dict[str, str]
     check: Check | None
     """None when it was switched off."""
+    notes: tuple[str, ...] = ()
+    """What the user should know of it."""
 
 
 class PolicyProgram(nn.Module):
@@ -132,6 +132,7 @@ def export(agent: Trained, path: Path, format: Format = "onnx", *, check: bool =
     """Write the policy of `agent`; nothing is written when it cannot be exported or does not compute the same."""
     if format == "onnx":
         _need_onnx()
+    agent, notes = in_float32(agent)
     program = PolicyProgram(agent.policy, agent.action_space).eval()
     example = example_inputs(agent)
     metadata = _metadata(agent)
@@ -149,7 +150,19 @@ def export(agent: Trained, path: Path, format: Format = "onnx", *, check: bool =
         raise UsageError(
             f"Cannot write '{path}': {error.strerror or error}. Choose another file with --output."
         ) from error
-    return Exported(path, format, len(raw), names, outputs, metadata, result)
+    return Exported(path, format, len(raw), names, outputs, metadata, result, notes)
+
+
+def in_float32(agent: Trained) -> tuple[Trained, tuple[str, ...]]:
+    """The agent with a CNN in float32, which every runtime computes with, and what to say about that."""
+    if all(net.dtype == torch.float32 for net in agent.policy.encoder.nets):
+        return agent, ()
+    plain = copy.copy(agent)
+    plain.policy = copy.deepcopy(agent.policy)
+    for net in plain.policy.encoder.nets:
+        net.dtype = torch.float32
+    note = f"The CNN was trained in {agent.config.policy.precision} and computes in float32 in this file."
+    return plain, (note,)
 
 
 def input_names(space: spaces.Space, *, masked: bool) -> list[str]:
@@ -184,6 +197,7 @@ def _metadata(agent: Trained) -> dict[str, str]:
         version = importlib.metadata.version("gymnast")
     except importlib.metadata.PackageNotFoundError:
         version = "source"
+    images = {"precision": "float32", "trained_in": agent.config.policy.precision} if agent.policy.encoder.nets else {}
     return {
         "gymnast_version": version,
         "run": agent.run.id if agent.run else "",
@@ -193,6 +207,7 @@ def _metadata(agent: Trained) -> dict[str, str]:
         "step": agent.checkpoint.removeprefix("step=") if agent.run else "",
         "observation_space": str(agent.policy.encoder.space),
         "action_space": str(agent.action_space),
+        **images,
     }
 
 
@@ -206,7 +221,7 @@ def _trace(program: PolicyProgram, example: tuple[Any, ...]) -> Any:
     try:
         traced = torch.export.export(program, example, dynamic_shapes=shapes, strict=False)
     except Exception as error:  # every kind of layer fails in its own way
-        raise _cannot("with torch.export", error) from error
+        raise cannot_export("with torch.export", error) from error
     for node in traced.graph.nodes:  # source lines of the machine that exported, paths and all
         node.meta.pop("stack_trace", None)
     return traced
@@ -217,7 +232,7 @@ def _torch(traced: Any, metadata: dict[str, str]) -> bytes:
     try:
         torch.export.save(traced, buffer, extra_files={METADATA: json.dumps(metadata, indent=1)})
     except Exception as error:
-        raise _cannot("with torch.export", error) from error
+        raise cannot_export("with torch.export", error) from error
     return buffer.getvalue()
 
 
@@ -229,7 +244,7 @@ def _onnx(traced: Any, inputs: list[str], outputs: list[str], metadata: dict[str
         assert program is not None
         model = program.model_proto
     except Exception as error:
-        raise _cannot("to ONNX", error) from error
+        raise cannot_export("to ONNX", error) from error
     graph = model.graph
     symbol = graph.input[0].type.tensor_type.shape.dim[0].dim_param
     for info in (*graph.input, *graph.output, *graph.value_info):
@@ -263,39 +278,3 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logging.disable(before)
-
-
-# ---- what went wrong -----------------------------------------------------------------------------------------------
-
-
-def _cannot(target: str, error: Exception) -> GymnastError:
-    """One sentence with the operation the exporter does not know, or where in the network it gave up."""
-    chain = _chain(error)
-    operation = next((m[1] or m[2] for e in chain for m in _OPERATION.finditer(str(e)) if m), None)
-    line = next((text for e in chain for text in str(e).splitlines() if text.strip()), type(error).__name__)
-    what = f"there is no form of the operation {operation}" if operation else " ".join(line.split()).rstrip(".")
-    other = "Try --format torch" if target == "to ONNX" else "Use tensor operations only, without branches on values"
-    return GymnastError(
-        f"This policy cannot be exported {target}: {what}{_where(chain)}. {other}, or replace that layer or activation."
-    )
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    """The error and its causes, the first cause first."""
-    found: list[BaseException] = []
-    current: BaseException | None = error
-    while current is not None and current not in found:
-        found.append(current)
-        current = current.__cause__ or current.__context__
-    return found[::-1]
-
-
-def _where(chain: list[BaseException]) -> str:
-    """The innermost line of code that is neither torch's nor this module's."""
-    ours = (str(Path(torch.__file__).parent), __file__, os.path.dirname(contextlib.__file__))  # noqa: PTH120
-    for error in chain:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(ours)]
-        if frames and frames[-1].filename.endswith(".py"):
-            last = frames[-1]
-            return f" (in {last.name}, {Path(last.filename).name} line {last.lineno})"
-    return ""

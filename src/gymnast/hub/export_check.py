@@ -21,6 +21,8 @@ from gymnast.policies.distributions import IMPOSSIBLE
 OBSERVATIONS = 1_000
 TOLERANCE = 1e-4
 """Largest allowed difference, in units of the output's own size (at least 1); float32 rounding stays far below."""
+_BATCHES = [slice(start, start + 100) for start in range(0, OBSERVATIONS, 100)]
+"""What is computed at once: the layers of a CNN hold many times what an image does."""
 _WIDE = 1e6
 """Bounds beyond this are no hint of what observations look like."""
 
@@ -65,18 +67,18 @@ def check_export(raw: bytes, format: str, agent: Checked, inputs: list[str], out
     parts = list(obs.values()) if isinstance(obs, dict) else [obs]
     flat = parts if mask is None else [*parts, mask]
     single = dict(zip(outputs, run([part[:1] for part in flat]), strict=True))
-    got = dict(zip(outputs, run(flat), strict=True))
-    masks = None if mask is None else torch.from_numpy(mask)
+    batches = [run([part[rows] for part in flat]) for rows in _BATCHES]
+    got = {name: np.concatenate([batch[i] for batch in batches]) for i, name in enumerate(outputs)}
+    action, params, value = _own(policy, obs, mask)
+    want = named_actions(action, agent.action_space)
+    actions = list(want)
+    want["value"] = value
     with torch.inference_mode():
-        action, params, _ = policy.act(tensors(obs), None, masks)
-        want = named_actions(action.numpy(), agent.action_space)
-        actions = list(want)
-        want["value"] = policy.values(tensors(obs)).numpy()
         named = [name for name in outputs if name not in want]
         theirs = torch.from_numpy(np.concatenate([got[name] for name in named], -1))
         follows = named_actions(policy.distribution.sample(theirs, None).numpy(), agent.action_space)
     sizes = np.cumsum([got[name].shape[-1] for name in named])[:-1]
-    want |= dict(zip(named, np.split(params.numpy(), sizes, -1)))
+    want |= dict(zip(named, np.split(params, sizes, -1)))
     differences = {name: _difference(name, got[name], want[name]) for name in outputs if _real(want[name])}
     ties = np.zeros(OBSERVATIONS, np.bool_)
     for name in actions:
@@ -90,6 +92,19 @@ def check_export(raw: bytes, format: str, agent: Checked, inputs: list[str], out
                 )
             ties |= _rows_apart(got[name], want[name])
     return Check(OBSERVATIONS, int(ties.sum()), differences, not all(_real(want[name]) for name in actions))
+
+
+def _own(policy: ActorCritic, obs: Observation, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The policy's actions, distribution parameters and values."""
+    found = []
+    with torch.inference_mode():
+        for rows in _BATCHES:
+            some = tensors({key: part[rows] for key, part in obs.items()} if isinstance(obs, dict) else obs[rows])
+            masks = None if mask is None else torch.from_numpy(mask[rows])
+            action, params, _ = policy.act(some, None, masks)
+            found.append((action.numpy(), params.numpy(), policy.values(some).numpy()))
+    actions, parameters, values = (np.concatenate(kind) for kind in zip(*found))
+    return actions, parameters, values
 
 
 def action_names(space: spaces.Space) -> list[str]:
@@ -186,6 +201,8 @@ def random_observations(space: spaces.Space, n: int, rng: np.random.Generator) -
 
 
 def _random_box(space: spaces.Box, n: int, rng: np.random.Generator) -> np.ndarray:
+    if space.dtype == np.uint8:  # images are large: no detour over floats
+        return np.clip(rng.integers(256, size=(n, *space.shape), dtype=np.uint8), space.low, space.high)
     low, high = space.low.astype(np.float64), space.high.astype(np.float64)
     low = np.where(np.abs(low) < _WIDE, low, np.minimum(-10.0, high - 20.0))
     high = np.where(np.abs(high) < _WIDE, high, np.maximum(10.0, low + 20.0))

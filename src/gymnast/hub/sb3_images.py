@@ -87,8 +87,10 @@ def cnn_setting(model: Sb3Model, space: spaces.Space) -> str:
         config = PolicyConfig(cnn=setting)
         if all(reads_images(part, config) == (key in model.images) for key, part in parts_of(space).items()):
             return setting
-    images, parts = sorted(map(str, model.images)), list(map(str, parts_of(space)))
+    parts = parts_of(space)
+    seen = [str(key) for key in parts if key in model.images]
+    flat = [str(key) for key in parts if key not in model.images]
     raise CheckpointError(
-        f"{model.where} reads {', '.join(images)} by a CNN and the rest of {', '.join(parts)} laid out flat: here all images "
-        "have a CNN, so that is not supported."
+        f"{model.where} reads {', '.join(seen)} by a CNN and lays {', '.join(flat)} out flat, which is not supported: here all "
+        "images have a CNN, or none."
     )

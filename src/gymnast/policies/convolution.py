@@ -61,6 +61,8 @@ class ConvNet(nn.Module):
     def __init__(self, config: PolicyConfig, space: spaces.Box, name: str = "") -> None:
         super().__init__()
         self.shape = tuple(space.shape)
+        if not config.cnn:
+            raise ConfigError("policy.cnn is an empty list: give it layers, or name a network (nature, impala, none).")
         kind = config.cnn if isinstance(config.cnn, str) else "layers"
         self.size = config.cnn_features or FEATURES.get(kind, 512)
         channels, height, width = image_shape(self.shape)
@@ -107,7 +109,7 @@ class ConvNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Features [B, size] in float32."""
         scale = 1.0 / 255.0 if x.dtype == torch.uint8 else 1.0
-        x = channels_first(x, self.shape)
+        x = channels_first(x, x.shape[1:])  # as the env gives them, or `packed`
         layers = list(self.body)
         if x.is_cuda and _folds(layers[0], x):
             x = F.relu_(_folded(x.to(self.dtype), layers.pop(0), scale))

@@ -17,7 +17,7 @@ from gymnast.policies.normalise import RunningNorm
 
 Observation = Tensor | dict[str, Tensor]
 ALONE = "image"
-"""Name of the CNN of an observation that is one image; dots in the names of parts become underscores."""
+"""Name of the CNN of an observation that is one image."""
 
 
 class Encoder(nn.Module):
@@ -38,12 +38,13 @@ class Encoder(nn.Module):
                 "_column", torch.tensor(np.concatenate(([0], np.cumsum(sizes)[:-1]))), persistent=False
             )
         parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
-        self.images = nn.ModuleDict(
-            {_module_name(key): ConvNet(config, part, key) for key, part in parts.items() if _reads_image(part, config)}  # type: ignore[arg-type]
-        )
+        self._pictured = [key for key, part in parts.items() if _reads_image(part, config)]
+        self.images = nn.ModuleDict()
+        for key in self._pictured:
+            self.images[_free_name(key, self.images)] = ConvNet(config, parts[key], key)  # type: ignore[arg-type]
         if not self.images and not isinstance(config.cnn, str):
             raise ConfigError(f"policy.cnn gives layers, but the observation {space} has no image for them.")
-        self._flat = {key: part for key, part in parts.items() if _module_name(key) not in self.images}
+        self._flat = {key: part for key, part in parts.items() if key not in self._pictured}
         self.flat_size = sum(flat_size(part) for part in self._flat.values())
         self.size = self.flat_size + sum(net.size for net in self.nets)
         # Images and flags arrive in a fixed range already; statistics would only distort them.
@@ -91,7 +92,7 @@ class Encoder(nn.Module):
     def _pictures(self, obs: Observation) -> list[Tensor]:
         if isinstance(obs, Tensor):
             return [obs]
-        return [part for key, part in obs.items() if _module_name(key) in self.images]
+        return [obs[key] for key in self._pictured]
 
     def _joined(self, obs: Observation, features: list[Tensor]) -> Tensor:
         if self.flat_size:
@@ -118,8 +119,12 @@ def reads_images(space: spaces.Space, config: PolicyConfig) -> bool:
     return any(_reads_image(part, config) for part in parts)
 
 
-def _module_name(key: str) -> str:
-    return key.replace(".", "_") if key else ALONE
+def _free_name(key: str, taken: nn.Module) -> str:
+    """The key as torch allows it: without dots, and no attribute that a module has already."""
+    name = key.replace(".", "_") or ALONE
+    while hasattr(taken, name):
+        name += "_"
+    return name
 
 
 def _reads_image(space: spaces.Space, config: PolicyConfig) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from gymnast.policies.activations import ACTIVATIONS
 from gymnast.policies.actor_critic import ActorCritic
+from gymnast.policies.convolution import ConvNet, image_shape
 from gymnast.policies.dense import DenseChain
 from gymnast.policies.encoders import Encoder, flat_size
 
@@ -101,20 +103,71 @@ def summarise(policy: ActorCritic, action_space: spaces.Space) -> Summary:
 
 
 def _encoder(part: str, encoder: Encoder) -> Iterator[Layer]:
-    size = str(encoder.size)
     parts = encoder.space.spaces if isinstance(encoder.space, spaces.Dict) else {"": encoder.space}
-    for key, space in parts.items():
+    images = dict(zip(encoder._pictured, encoder.nets))
+    for key, net in images.items():
+        yield from _conv_net(part, net, key)
+    flat = {key: space for key, space in parts.items() if key not in images}
+    for key, space in flat.items():
         label = f"{_reads(space, encoder.indexed)} {key}".rstrip()
         output = "index" if encoder.indexed else str(flat_size(space))
         yield Layer(part, label, _shape(space.shape or ()), output)
-    if len(parts) > 1:
-        yield Layer(part, "join", " + ".join(str(flat_size(space)) for space in parts.values()), size)
+    if len(flat) > 1:
+        yield Layer(part, "join", _sum(flat_size(space) for space in flat.values()), str(encoder.flat_size))
     if encoder.norm is not None:
-        yield Layer(part, "normalise", size, size, statistics=_saved(encoder.norm), flops=2 * encoder.size)
-    known = 0 if encoder.norm is None else sum(p.numel() for p in encoder.norm.parameters())
-    rest = sum(parameter.numel() for parameter in encoder.parameters()) - known
+        size = str(encoder.flat_size)
+        yield Layer(part, "normalise", size, size, statistics=_saved(encoder.norm), flops=2 * encoder.flat_size)
+    if images and len(parts) > 1:
+        sizes = [net.size for net in images.values()] + [encoder.flat_size] * bool(flat)
+        yield Layer(part, "join", _sum(sizes), str(encoder.size))
+    known = [*images.values(), *([] if encoder.norm is None else [encoder.norm])]
+    rest = _count(encoder) - sum(_count(module) for module in known)
     if rest:
         yield Layer(part, "other layers", "–", "–", rest)
+
+
+def _conv_net(part: str, net: ConvNet, key: str) -> Iterator[Layer]:
+    """A row per convolution with its ReLU; one per residual block of IMPALA's network."""
+    named = f" {key}" if key else ""
+    shape = image_shape(net.shape)
+    yield Layer(part, f"image{named}", _shape(net.shape), _shape(shape))
+    for module in net.body:
+        if isinstance(module, nn.Conv2d):
+            row, shape = _convolution(part, module, shape, "relu")
+            yield row
+            continue
+        row, shape = _convolution(part, module.entry, shape)  # type: ignore[arg-type]
+        yield row
+        channels, height, width = shape
+        pooled = channels, (height + 1) // 2, (width + 1) // 2
+        n = math.prod(pooled)
+        yield Layer(part, "max-pool 3×3, stride 2", _shape(shape), _shape(pooled), flops=8 * n)
+        shape = pooled
+        blocks = [_convolution(part, module.blocks[i], shape)[0] for i in range(4)]  # type: ignore[index, arg-type]
+        for pair in (blocks[:2], blocks[2:]):
+            parameters, flops = sum(row.parameters for row in pair), sum(row.flops for row in pair)
+            yield Layer(
+                part, "residual block, 2 × 3×3", _shape(shape), _shape(shape), parameters, flops=flops + 3 * n
+            )  # two ReLUs, one addition
+    n, linear = math.prod(shape), net.linear
+    last = 0 if isinstance(net.body[-1], nn.Conv2d) else n  # the ReLU behind the last residual block
+    yield Layer(part, "linear, relu", str(n), str(net.size), _count(linear), flops=(2 * n + 2) * net.size + last)
+
+
+Picture = tuple[int, int, int]
+"""Channels, height, width."""
+
+
+def _convolution(part: str, layer: nn.Conv2d, shape: Picture, activation: str = "") -> tuple[Layer, Picture]:
+    """Its row, activation included, and the shape that comes out."""
+    kernel, stride, padding = layer.kernel_size[0], layer.stride[0], int(layer.padding[0])
+    height, width = ((side + 2 * padding - kernel) // stride + 1 for side in shape[1:])
+    out = layer.out_channels, height, width
+    per_output = 2 * layer.in_channels * kernel**2 + 1 + bool(activation)
+    stepped = f", stride {stride}" if stride > 1 else ""
+    padded = f", padding {padding}" if padding else ""
+    name = f"conv {kernel}×{kernel}{stepped}{padded}" + (f", {activation}" if activation else "")
+    return Layer(part, name, _shape(shape), _shape(out), _count(layer), flops=per_output * math.prod(out)), out
 
 
 def _reads(space: spaces.Space, indexed: bool) -> str:
@@ -154,6 +207,10 @@ def _other(part: str, module: nn.Module) -> Iterator[Layer]:
         if count or saved:
             label = type(inner).__name__.lower() + (f" {name}" if name else "")
             yield Layer(part, label, "–", "–", count, saved)
+
+
+def _sum(sizes: Iterable[int]) -> str:
+    return " + ".join(map(str, sizes))
 
 
 def _count(module: nn.Module) -> int:

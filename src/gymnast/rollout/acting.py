@@ -1,50 +1,50 @@
-"""Acting on a GPU: everything between what envs wrote and what they are given, as one captured CUDA graph."""
+"""Acting for several lanes of envs at once: everything between what they wrote and what they are given.
+
+On a GPU that is one captured CUDA graph of a fixed size.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from gymnast.envs.spaces import copy_rows
 from gymnast.envs.spaces import row as rows_of
 from gymnast.envs.vector import StepRow
 from gymnast.policies.actor_critic import ActorCritic
-from gymnast.rollout.device import DeviceRollout, each_part, parts
+from gymnast.rollout.device import DeviceRollout, each_part, parts, pinned
 
+NOISE_STEPS = 64
+"""Steps for which a slot draws its noise at once."""
 WARM_UPS = 2
 """Calls before a capture, in which libraries choose kernels and take their workspaces."""
 
 
-class Actor:
-    """Acts for several lanes at once, by one graph of a fixed size. Places that no lane takes are written to a spare row."""
+class LaneActor:
+    """A policy with places for the observations of some lanes."""
 
-    def __init__(self, policy: ActorCritic, rollout: DeviceRollout, slots: list[slice]) -> None:
-        self._policy, self._rollout, self._slots = policy, rollout, slots
+    def __init__(self, policy: ActorCritic, row: StepRow, slots: list[slice], device: torch.device) -> None:
+        self.policy = policy
         width = max(one.stop - one.start for one in slots)
         n_places = -(-len(slots) // 2)  # while half of the lanes is acted for, the other half steps
-        size = n_places * width
-        device, pinned = rollout.value.device, rollout.pinned
-        self._host_obs = parts(
-            lambda a: pinned(torch.zeros((size, *a.shape[1:]), dtype=torch.from_numpy(a).dtype)), rollout.obs_arrays
-        )
-        self._obs = parts(lambda tensor: tensor.to(device), self._host_obs)
-        mask = rollout.mask_array
-        self._host_mask = None if mask is None else pinned(torch.ones((size, *mask.shape[1:]), dtype=torch.bool))
-        self._mask = None if self._host_mask is None else self._host_mask.to(device)
-        self._host_rows = pinned(torch.full((size,), rollout.spare_row))
-        self._rows = self._host_rows.to(device)
-        shape = (size, *rollout.action.shape[2:])
-        self._host_actions = pinned(torch.zeros(shape, dtype=rollout.action.dtype))
+        size = self.size = n_places * width
+        self.device = device
+        self._host_obs = parts(lambda a: self._host((size, *a.shape[1:]), torch.from_numpy(a).dtype), row.obs)
+        self.obs = parts(lambda tensor: tensor.to(device), self._host_obs)
+        self._host_mask = None if row.mask is None else self._host((size, *row.mask.shape[1:]), torch.bool).fill_(True)
+        self.mask = None if self._host_mask is None else self._host_mask.to(device)
+        distribution = policy.distribution
+        self._host_actions = self._host((size, *distribution.action_shape), distribution.action_dtype)
         self._actions = self._host_actions.numpy()
         arrays = parts(lambda tensor: tensor.numpy(), self._host_obs)
         masks = None if self._host_mask is None else self._host_mask.numpy()
-        rows = self._host_rows.numpy()
         self._places = [
             [
-                Place(lane, one, slice(k * width, k * width + one.stop - one.start), arrays, masks, rows)
+                Place(lane, one, slice(k * width, k * width + one.stop - one.start), arrays, masks)
                 for lane, one in enumerate(slots)
             ]
             for k in range(n_places)
@@ -52,72 +52,137 @@ class Actor:
         self.placed: list[Place] = []
         self._launch: Callable[[], None] | None = None
 
+    def _host(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        return pinned(torch.zeros(shape, dtype=dtype), self.device)
+
     @property
     def full(self) -> bool:
         """Whether no place is free."""
         return len(self.placed) == len(self._places)
 
-    def place(self, lane: int, rollout: DeviceRollout, t: int) -> Place:
-        """Where the observations of a lane before step `t` of a rollout are to be written."""
+    def place(self, lane: int) -> Place:
+        """Where the observations of a lane are to be written."""
         place = self._places[len(self.placed)][lane]
-        np.add(place.slots, rollout.row_number(t), out=place.rows)
-        place.rollout, place.t = rollout, t
         self.placed.append(place)
         return place
 
-    def __call__(self) -> list[tuple[Place, np.ndarray]]:
-        """The places that are taken, which become free, and the actions of their lanes."""
+    def act(self) -> list[tuple[Place, np.ndarray]]:
+        """The places that are taken, which become free, and the actions of their lanes, valid until the next call."""
         if self._launch is None:
-            self._launch = launcher(self._act, self._rows.device)
+            self._launch = launcher(self._copy_and_choose, self.device)
         self._launch()
-        self._host_rows.fill_(self._rollout.spare_row)
-        chosen = []
-        for place in self.placed:
-            kept = place.rollout.action_arrays[place.t][self._slots[place.lane]]
-            kept[...] = self._actions[place.at]
-            chosen.append((place, kept))
-        self.placed = []
-        return chosen
+        placed, self.placed = self.placed, []
+        return [(place, self._actions[place.at]) for place in placed]
 
-    def _act(self) -> None:
-        """What the graph does: everything between observations and actions on the host."""
-        rollout = self._rollout
-        self._rows.copy_(self._host_rows, non_blocking=True)
-        each_part(lambda ours, staged: ours.copy_(staged, non_blocking=True), self._obs, self._host_obs)
-        if self._mask is not None:
-            self._mask.copy_(self._host_mask, non_blocking=True)  # type: ignore[arg-type]
-            rollout.mask_rows.index_copy_(0, self._rows, self._mask)
-        action, params, value = self._policy.act(self._obs, rollout.noise_rows[self._rows], self._mask)
-        each_part(lambda stored, now: stored.index_copy_(0, self._rows, now), rollout.obs_rows, self._obs)
-        rollout.action_rows.index_copy_(0, self._rows, action)
-        rollout.params_rows.index_copy_(0, self._rows, params)
-        if value is not None:
-            rollout.value_rows.index_copy_(0, self._rows, value)
-        self._host_actions.copy_(action, non_blocking=True)
+    def _copy_and_choose(self) -> None:
+        each_part(lambda ours, staged: ours.copy_(staged, non_blocking=True), self.obs, self._host_obs)
+        if self.mask is not None and self._host_mask is not None:
+            self.mask.copy_(self._host_mask, non_blocking=True)
+        self._host_actions.copy_(self.choose(), non_blocking=True)
+
+    def choose(self) -> Tensor:
+        """Actions for all places."""
+        raise NotImplementedError
 
 
 class Place:
     """Where a lane's observations lie in the actor's batch."""
 
-    def __init__(self, lane: int, slots: slice, at: slice, obs: Any, mask: Any, rows: np.ndarray) -> None:
-        self.lane, self.at, self.t = lane, at, 0
-        self.rollout: DeviceRollout
-        self.slots, self.rows = np.arange(slots.start, slots.stop), rows[at]
+    def __init__(self, lane: int, slots: slice, at: slice, obs: Any, mask: Any) -> None:
+        self.lane, self.slots, self.at = lane, slots, at
         self.obs = rows_of(obs, at)
         self.mask = None if mask is None else mask[at]
-        self._range = slots
 
     def copy_from(self, row: StepRow) -> None:
         """Take the lane's observations from a row of all slots."""
-        copy_rows(self.obs, rows_of(row.obs, self._range))
+        copy_rows(self.obs, rows_of(row.obs, self.slots))
         if self.mask is not None:
-            self.mask[...] = row.mask[self._range]  # type: ignore[index]
+            self.mask[...] = row.mask[self.slots]  # type: ignore[index]
 
     def copy_to(self, row: StepRow) -> None:
         """Put the lane's observations into a row of all slots."""
-        copy_rows(rows_of(row.obs, self._range), self.obs)
+        copy_rows(rows_of(row.obs, self.slots), self.obs)
         if self.mask is not None:
-            row.mask[self._range] = self.mask  # type: ignore[index]
+            row.mask[self.slots] = self.mask  # type: ignore[index]
+
+
+class RecordingActor(LaneActor):
+    """Samples, and stores all it sees and does in the rollout; for places that no lane takes, in a spare row."""
+
+    def __init__(self, policy: ActorCritic, rollout: DeviceRollout, slots: list[slice]) -> None:
+        super().__init__(policy, rollout.first_row, slots, rollout.device)
+        self._rollout = rollout
+        self._host_rows = self._host((self.size,), torch.int64).fill_(rollout.spare_row)
+        self._row_numbers = self._host_rows.numpy()
+        self._rows = self._host_rows.to(rollout.device)
+        self._steps: list[tuple[DeviceRollout, int]] = []
+
+    def place_at(self, lane: int, rollout: DeviceRollout, t: int) -> Place:
+        """The place of a lane whose next step is step `t` of a rollout."""
+        place = self.place(lane)
+        start = rollout.row_number(t)
+        self._row_numbers[place.at] = np.arange(start + place.slots.start, start + place.slots.stop)
+        self._steps.append((rollout, t))
+        return place
+
+    def record(self) -> list[tuple[Place, int, np.ndarray]]:
+        """Places, steps and actions of those that had a place."""
+        chosen = []
+        steps, self._steps = self._steps, []
+        for (place, actions), (rollout, t) in zip(self.act(), steps, strict=True):
+            kept = rollout.action_arrays[t][place.slots]
+            kept[...] = actions
+            chosen.append((place, t, kept))
+        self._row_numbers.fill(self._rollout.spare_row)
+        return chosen
+
+    def choose(self) -> Tensor:
+        """Sample by the rollout's noise, and store."""
+        rollout, rows = self._rollout, self._rows
+        rows.copy_(self._host_rows, non_blocking=True)
+        action, params, value = self.policy.act(self.obs, rollout.noise_rows[rows], self.mask)
+        each_part(lambda stored, now: stored.index_copy_(0, rows, now), rollout.obs_rows, self.obs)
+        if self.mask is not None:
+            rollout.mask_rows.index_copy_(0, rows, self.mask)
+        rollout.action_rows.index_copy_(0, rows, action)
+        rollout.params_rows.index_copy_(0, rows, params)
+        if value is not None:
+            rollout.value_rows.index_copy_(0, rows, value)
+        return action
+
+
+class JudgingActor(LaneActor):
+    """Acts greedily, or by noise that each slot draws for itself, so that neither lanes nor their order change anything."""
+
+    def __init__(
+        self, policy: ActorCritic, row: StepRow, slots: list[slice], device: torch.device, seeds: Sequence[int] | None
+    ) -> None:
+        """`seeds`, one per slot, make it sample."""
+        super().__init__(policy, row, slots, device)
+        self._generators = None if seeds is None else [torch.Generator().manual_seed(int(seed)) for seed in seeds]
+        n_noise = policy.distribution.n_noise
+        self._drawn = torch.zeros((NOISE_STEPS, len(row.reward), n_noise))
+        self._steps = [0] * len(slots)
+        self._host_noise = self._host((self.size, n_noise), torch.float32)
+        self._noise = self._host_noise.to(device)
+
+    def place(self, lane: int) -> Place:
+        """Where the observations of a lane are to be written."""
+        place = super().place(lane)
+        if self._generators is not None:
+            t = self._steps[lane] % NOISE_STEPS
+            if t == 0:
+                for slot in range(place.slots.start, place.slots.stop):
+                    self._drawn[:, slot] = self.policy.distribution.noise((NOISE_STEPS,), self._generators[slot])
+            self._host_noise[place.at] = self._drawn[t, place.slots]
+            self._steps[lane] += 1
+        return place
+
+    def choose(self) -> Tensor:
+        """Actions alone."""
+        if self._generators is not None:
+            self._noise.copy_(self._host_noise, non_blocking=True)
+        return self.policy.act(self.obs, None if self._generators is None else self._noise, self.mask)[0]
 
 
 def launcher(function: Callable[[], None], device: torch.device) -> Callable[[], None]:

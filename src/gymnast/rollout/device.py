@@ -46,7 +46,7 @@ class DeviceRollout(Rollout):
         self.action, self.params = self._steps_of(first.action_rows), self._steps_of(first.params_rows)
         self.noise, self.value = self._steps_of(first.noise_rows), self._steps_of(first.value_rows)
         self.log_prob = torch.zeros((self.n_steps, self.n_envs), device=self.device)
-        self.host_value = self.pinned(torch.zeros(self.value.shape))
+        self.host_value = pinned(torch.zeros(self.value.shape), self.device)
         self.action_arrays = list(torch.zeros(self.action.shape, dtype=self.action.dtype).numpy())
 
     def _allocate_rows(self, policy: ActorCritic) -> None:
@@ -67,10 +67,6 @@ class DeviceRollout(Rollout):
     def row_number(self, t: int) -> int:
         """Where step `t` of slot 0 lies among the rows."""
         return (self.half * (self.n_steps + 1) + t) * self.n_envs
-
-    def pinned(self, tensor: Tensor) -> Tensor:
-        """Memory that a GPU copies from and to by itself."""
-        return tensor.pin_memory() if self.device.type == "cuda" else tensor
 
     def _rows_of(self, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
         return torch.zeros((self.spare_row + 1, *shape), dtype=dtype, device=self.device)
@@ -123,6 +119,11 @@ class DeviceRollout(Rollout):
             array[...] = state["obs"][name] if name else state["obs"]
         if self.mask_array is not None:
             self.mask_array[...] = state["mask"]
+
+
+def pinned(tensor: Tensor, device: torch.device) -> Tensor:
+    """Memory that a GPU copies from and to by itself."""
+    return tensor.pin_memory() if device.type == "cuda" else tensor
 
 
 def parts(function: Callable[[Any], Any], tree: Any) -> Any:

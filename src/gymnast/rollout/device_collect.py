@@ -21,7 +21,7 @@ import torch
 from gymnast.envs.lanes import LanePool
 from gymnast.envs.vector import EndedEpisode, StepRow, VectorEnv, some_rows
 from gymnast.policies.actor_critic import ActorCritic
-from gymnast.rollout.acting import Actor
+from gymnast.rollout.acting import RecordingActor
 from gymnast.rollout.collect import Ended, bootstrap_cut, check
 from gymnast.rollout.device import DeviceRollout
 from gymnast.timing import StageTimer
@@ -45,7 +45,7 @@ class DeviceCollector:
             half.half: [[some_rows(row, slots) for row in half.rows] for slots in self._slots] for half in halves
         }
         self._ended: dict[int, Ended] = {half.half: [] for half in halves}
-        self._actor = Actor(policy, rollout, self._slots)
+        self._actor = RecordingActor(policy, rollout, self._slots)
         self._at: list[int | None] = [None] * len(self._slots)
         """Steps that each lane has played since the beginning of this rollout, beyond its end those of the next one; None for
         a lane that has not begun."""
@@ -110,9 +110,9 @@ class DeviceCollector:
         for lane, at in enumerate(self._at):
             if at is None:
                 self._at[lane] = 0
-                self._actor.place(lane, self._now, 0).copy_from(self._now.first_row)
+                self._actor.place_at(lane, self._now, 0).copy_from(self._now.first_row)
             elif at == self._n_steps and self._runs_on:  # it has played the whole of this rollout and stands still
-                self._actor.place(lane, self._next, 0).copy_from(self._now.first_row)
+                self._actor.place_at(lane, self._next, 0).copy_from(self._now.first_row)
             if self._actor.full:
                 self._act()
         self._act()
@@ -129,7 +129,7 @@ class DeviceCollector:
             rollout, t = (self._now, at) if at < self._n_steps else (self._next, at - self._n_steps)
             if self._actor.full:
                 self._act()
-            place = self._actor.place(lane, rollout, t + 1)
+            place = self._actor.place_at(lane, rollout, t + 1)
             row = self._rows[rollout.half][lane][t]
             row.obs, row.mask = place.obs, place.mask
             self._ended[rollout.half].extend((t, episode) for episode in self._lanes.recv_lane(lane, row))
@@ -139,15 +139,15 @@ class DeviceCollector:
                 if rollout is self._now and self._runs_on:  # the same observation is the first of the next rollout
                     if self._actor.full:
                         self._act()
-                    self._actor.place(lane, self._next, 0).copy_from(self._now.first_row)
+                    self._actor.place_at(lane, self._next, 0).copy_from(self._now.first_row)
         self._act()
 
     def _act(self) -> None:
         """Act for the lanes that have a place, and let those step on that are not at the end of a rollout."""
         if not self._actor.placed:
             return
-        for place, actions in self._actor():
-            if place.t < self._n_steps:  # else it was only for the value after the last step
+        for place, t, actions in self._actor.record():
+            if t < self._n_steps:  # else it was only for the value after the last step
                 self._lanes.send_lane(place.lane, actions)
                 self._playing += 1
 

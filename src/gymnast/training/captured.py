@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from gymnast.algorithms.base import Coefficients
-from gymnast.policies.actor_critic import ActorCritic
 from gymnast.rollout.acting import WARM_UPS
-from gymnast.rollout.buffer import Batch, Rollout
+from gymnast.rollout.buffer import Batch
 
 if TYPE_CHECKING:
     from gymnast.training.update import Learner
@@ -102,21 +101,6 @@ class _Minibatch:
                 learner.flat.grads.mul_((c["max_grad_norm"] / (norm + 1e-6)).clamp_(max=1.0))
             learner.optimizer.step(c["learning_rate"])
             return torch.cat((means, norm.unsqueeze(0)))
-
-
-def load_kernels(policy: ActorCritic, rollout: Rollout, batch_size: int) -> None:
-    """Pass zeros through the network and back: the first use of a GPU's libraries loads gigabytes from the disk.
-
-    Takes seconds, and none of this process's time: meant for a thread beside the start of the envs.
-    """
-    with torch.no_grad():
-        size = min(batch_size, rollout.n_steps * rollout.n_envs)
-        first = rollout.flat_obs(rollout.n_steps)
-        obs = {key: part[:size] for key, part in first.items()} if isinstance(first, dict) else first[:size]
-        mask = None if rollout.mask is None else rollout.mask.flatten(0, 1)[:size]
-        params, value, tape = policy.run(obs, mask)
-        policy.backprop(tape, torch.zeros_like(params), None if value is None else torch.zeros_like(value))
-        torch.cuda.synchronize()
 
 
 def can_capture(learner: Learner, batch: Batch) -> bool:

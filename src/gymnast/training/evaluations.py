@@ -58,11 +58,12 @@ class Job:
 class Evaluations:
     """Who judges, and what is still open. Results come in the order of their turns."""
 
-    def __init__(self, config: RunConfig, reporter: Reporter) -> None:
+    def __init__(self, config: RunConfig, reporter: Reporter, *, on_gpu: bool = False) -> None:
+        """A process beside training has no GPU: where training has one, evaluations are faster here."""
         self.seconds: float | None = None
         """How long the last evaluation in this process took; None before the first."""
         self.jobs: list[Job] = []
-        self._config, self._reporter = config, reporter
+        self._config, self._reporter, self._on_gpu = config, reporter, on_gpu
         self._here = Evaluator(config)
         self._worker: EvalWorker | None = None
         self._judging: Job | None = None
@@ -80,7 +81,8 @@ class Evaluations:
         began = time.perf_counter()
         evaluation = self._here(policy, turn, on_episode, envs=envs)
         self.seconds = time.perf_counter() - began
-        if self._config.eval.mode == "auto" and not self._beside and self.seconds >= LONG_SECONDS and _second_core():
+        moves = self._config.eval.mode == "auto" and not self._beside and not self._on_gpu
+        if moves and self.seconds >= LONG_SECONDS and _second_core():
             self._beside = True
             self._reporter.say(
                 f"An evaluation takes {self.seconds:.1f} s: from now on a process beside training does them "

@@ -22,8 +22,8 @@ _MEMORY_WORDS = ("can't allocate memory", "not enough memory", "out of memory", 
 
 
 @contextmanager
-def memory_explained(config: RunConfig) -> Iterator[None]:
-    """Turn the many ways in which memory runs out into one sentence with advice."""
+def memory_explained(config: RunConfig, *, building: bool = False) -> Iterator[None]:
+    """Turn the many ways in which memory runs out into one sentence with advice; `building` makes room for the rollout."""
     try:
         yield
     except (MemoryError, RuntimeError, OSError) as error:
@@ -33,6 +33,16 @@ def memory_explained(config: RunConfig) -> Iterator[None]:
         n_steps, batch_size = (getattr(config.algo, name, None) for name in ("n_steps", "batch_size"))
         sizes = {"env.n_envs": config.env.n_envs, "algo.n_steps": n_steps, "algo.batch_size": batch_size}
         now = ", ".join(f"{key}={value}" for key, value in sizes.items() if value is not None)
+        if "CUDA out of memory" in words:
+            large = (
+                "the rollout: lower env.n_envs or algo.n_steps"
+                if building
+                else "an update: lower algo.batch_size first"
+            )
+            raise OutOfMemoryError(
+                f"The GPU's memory ran out ({words.partition(' GPU ')[0][:120]}) in making room for {large}. Now: {now}. "
+                "What was saved before is intact, and a resume may change algo.batch_size."
+            ) from error
         raise OutOfMemoryError(
             f"Memory ran out ({words[:200] or type(error).__name__}). Smaller sizes need less, now they are: {now}; "
             "so does a smaller policy.hidden. What was saved before is intact, and a resume may change algo.batch_size."

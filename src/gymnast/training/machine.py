@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import sys
+import threading
 
 import torch
 
@@ -61,6 +62,27 @@ def choose_threads(config: RunConfig, device: torch.device, *, images: bool) -> 
     if isinstance(config.train.threads, int):
         return config.train.threads
     return cores() if images and device.type == "cpu" else 1
+
+
+def load_gpu_libraries(config: RunConfig) -> threading.Thread | None:
+    """Load what a CNN needs on a GPU, in a thread beside the start of the envs: the first use reads gigabytes from the disk."""
+    atari = config.env.atari
+    images = config.policy.cnn != "none" and atari is not None and atari.obs == "pixels"
+    device, _ = choose_device(config.train.device, images=images)
+    if device.type != "cuda" or not images:
+        return None
+    thread = threading.Thread(target=_use_gpu, daemon=True)
+    thread.start()
+    return thread
+
+
+def _use_gpu() -> None:
+    """One small convolution forward and back."""
+    x = torch.zeros((8, 4, 84, 84), dtype=torch.bfloat16, device="cuda").to(memory_format=torch.channels_last)
+    weight = torch.zeros((32, 4, 8, 8), dtype=torch.bfloat16, device="cuda", requires_grad=True)
+    y = torch.nn.functional.conv2d(x, weight.to(memory_format=torch.channels_last), stride=4).flatten(1)
+    (y @ y.t()).sum().backward()
+    torch.cuda.synchronize()
 
 
 def repeatable_kernels() -> None:

@@ -80,13 +80,10 @@ class Reporter:
 
     def summary(self, session: Session, resolved: Resolved, resumed: str | None) -> None:
         """Config, env, model and device, before the first step."""
-        config, plan, policy = session.config, session.plan, session.policy
+        config, plan = session.config, session.plan
         for notice in resolved.notices:
             self.say(notice, style="yellow", always=True)
         threshold = config.spec.solved_at
-        parameters = sum(p.numel() for p in policy.parameters())
-        hidden = "×".join(map(str, config.policy.hidden)) or "linear"
-        trunk = "shared" if policy.shared else "separate"
         from gymnast.envs.choose import choose_vectorization, under_debugger
 
         if under_debugger():
@@ -98,7 +95,7 @@ class Reporter:
                 f"{config.env.id}: {session.envs.describe()}"
                 + (f", solved at {threshold:g}" if threshold is not None else ""),
             ),
-            ("model", f"{config.policy.activation} {hidden}, {trunk} trunks, {parameters:,} parameters"),
+            ("model", _model(session)),
             ("algo", f"{config.algo.id}: {plan.n_envs} × {plan.n_steps} steps per iteration"),
             ("budget", f"{plan.env_steps:,} env steps ({plan.vec_steps:,} vec steps)"),
             ("device", f"{session.device} ({session.reasons['train.device']})"),
@@ -192,6 +189,23 @@ class Reporter:
         self.say(f"  gymnast resume @last -n {2 * result.env_steps}{further}   train on")
         if self.console is not None:
             self.console.file.flush()
+
+
+def _model(session: Session) -> str:
+    """`nature CNN, 512 features, bf16 (why), linear heads, 1,687,719 parameters`, or the layers alone without images."""
+    config, policy = session.config.policy, session.policy
+    parameters = f"{sum(p.numel() for p in policy.parameters()):,} parameters"
+    hidden = "×".join(map(str, config.hidden))
+    layers = f"{config.activation} {hidden}" if hidden else "linear"
+    if not policy.encoder.nets:
+        return f"{layers}, {'shared trunk' if policy.shared else 'separate trunks'}, {parameters}"
+    kind = (
+        "nature" if config.cnn == "auto" else config.cnn if isinstance(config.cnn, str) else f"{len(config.cnn)}-layer"
+    )
+    why = session.reasons.get("policy.precision", "as configured")
+    precision = config.precision + ("" if why == "as configured" else f" ({why})")
+    behind = f"{layers} shared trunk" if policy.trunk is not None else f"{layers} heads"
+    return f"{kind} CNN, {policy.encoder.nets[0].size} features, {precision}, {behind}, {parameters}"
 
 
 def _duration(seconds: float) -> str:

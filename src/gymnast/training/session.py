@@ -32,11 +32,12 @@ from gymnast.rollout.auto_steps import measure_n_steps
 from gymnast.rollout.buffer import Rollout
 from gymnast.rollout.device import DeviceRollout
 from gymnast.rollout.device_collect import DeviceCollector
-from gymnast.training.captured import CapturedUpdate, load_kernels
+from gymnast.training.captured import CapturedUpdate
 from gymnast.training.machine import (
     choose_device,
     choose_precision,
     choose_threads,
+    load_gpu_libraries,
     prepare_gpu,
     prepare_process,
 )
@@ -234,7 +235,7 @@ def build(config: RunConfig) -> Session:
     """Make all parts of a run. Nothing is written to disk here."""
     seed = config.train.seed
     prepare_process(1)
-    choose_device(config.train.device)  # one that is not there is refused before envs are made
+    loading = load_gpu_libraries(config)  # also refuses a device that is not there, before envs are made
     horizon = time_limit_of(config.env)
     if config.algo.id == "reinforce" and horizon is None and getattr(config.algo, "max_steps", None) is None:
         raise ConfigError(
@@ -275,11 +276,9 @@ def build(config: RunConfig) -> Session:
             batch_generator=torch.Generator(device).manual_seed(seeding.integer(seed, "minibatches")),
             window=EpisodeWindow(config.log.window),
         )
+        session.loading = loading
         session.reasons = {"train.device": why, "policy.precision": why_precise}
         if isinstance(session.rollout, DeviceRollout):
-            size = algorithm.batch_size(plan.n_steps * plan.n_envs)
-            session.loading = threading.Thread(target=load_kernels, args=(policy, session.rollout, size), daemon=True)
-            session.loading.start()
             _make_collector(session)
         if envs.exact_resume == "none" and algorithm.episodes_per_env is None:
             session.reset_every = plan.resume_every

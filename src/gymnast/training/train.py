@@ -72,10 +72,10 @@ def train(
     resolved = with_vectorization(resolved, saved=saved)
     config = resolved.config
     rules = make_rules(config, catalogue)
-    with memory_explained(config):
+    with memory_explained(config, building=True):
         session = build(config)
     resolved, config = with_precision(resolved, session), session.config
-    evaluations = Evaluations(config, reporter)
+    evaluations = Evaluations(config, reporter, on_gpu=session.device.type == "cuda")
     try:
         transfer = None if source is None else take_over(session, source)
         reporter.summary(session, resolved, resume.run.id if resume else None)

@@ -29,7 +29,7 @@ def config(game: str, vectorization: str = "auto", wrappers: list[Any] | None = 
     return EnvConfig(id=f"ALE/{game}-v5", vectorization=vectorization, wrappers=wrappers or [], atari=atari)
 
 
-def make(game: str, vectorization: str = "auto", n: int = N, **atari: Any) -> VectorEnv:
+def make(game: str, vectorization: str = "native", n: int = N, **atari: Any) -> VectorEnv:
     """As a run makes them."""
     return make_envs(config(game, vectorization, **atari), n)
 

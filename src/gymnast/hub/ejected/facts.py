@@ -21,6 +21,7 @@ from gymnast.envs.make import make_envs, make_one
 from gymnast.envs.time_limits import time_limit_of
 from gymnast.errors import UsageError
 from gymnast.metrics.sinks.jsonl import read_rows
+from gymnast.policies.encoders import reads_images
 from gymnast.runs import checkpoint, lineage
 from gymnast.runs.store import Run
 
@@ -35,7 +36,7 @@ _KNOWN = {
     "env": {"id", "n_envs", "kwargs", "module", "time_limit", "wrappers", "action_mask", "vectorization", "n_workers"}
     | {"start_method", "worker_timeout", "on_worker_failure", "max_restarts", "resume_every"},
     "policy": {"hidden", "critic_hidden", "shared_trunk", "activation", "layer_norm", "dropout", "init", "log_std_init"}
-    | {"normalize_obs", "obs_clip"},
+    | {"normalize_obs", "obs_clip", "cnn", "cnn_features", "precision"},  # the last three: without images, of no effect
     "algo": {"id", "learning_rate", "gamma", "max_grad_norm", "optimizer", "normalize_reward", "reward_clip", "n_steps"}
     | {"batch_size", "n_epochs", "gae_lambda", "clip_range", "clip_range_vf", "ent_coef", "vf_coef", "target_kl"}
     | {"normalize_advantage", "value_loss", "huber_delta", "episodes_per_env", "max_steps", "baseline"},
@@ -156,7 +157,8 @@ def _check_settings(run_id: str, config: RunConfig) -> None:
         for key, value in _unusual(model).items():
             if key not in known:
                 name = f"{section}.{key}" if section else key
-                raise UsageError(f"Run {run_id} has {name}={value!r}, which an ejected script cannot follow yet.")
+                what = name if isinstance(value, Model) else f"{name}={value!r}"
+                raise UsageError(f"Run {run_id} has {what}, which an ejected script cannot follow yet.")
     if config.env.vectorization == "envpool":
         raise UsageError(
             f"Run {run_id} was stepped by EnvPool, which plays other episodes than Gymnasium's envs: no script of Gymnasium's "
@@ -218,6 +220,8 @@ def _acts(key: str, read_progress: bool) -> bool:
 def _check_spaces(facts: Facts) -> None:
     """Refuse spaces that the templates do not know."""
     action, space = facts.action_space, facts.space
+    if reads_images(space, facts.config.policy):
+        raise UsageError(f"Run {facts.run_id} reads images by a CNN, which an ejected script cannot follow yet.")
     flat_choices = isinstance(action, spaces.MultiDiscrete) and len(action.nvec.shape) == 1
     if not (isinstance(action, (spaces.Discrete, spaces.Box)) or flat_choices):
         raise UsageError(f"Run {facts.run_id} has actions {action}, which an ejected script cannot follow yet.")

@@ -1,0 +1,65 @@
+"""Evaluation of envs that are stepped lane by lane: no lane waits for another, and one that has played its episodes rests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+
+from gymnast.envs.lanes import LanePool
+from gymnast.envs.vector import EndedEpisode, some_rows
+from gymnast.policies.actor_critic import ActorCritic
+from gymnast.rollout.acting import JudgingActor
+
+
+def play_episodes(
+    policy: ActorCritic,
+    envs: LanePool,
+    quotas: np.ndarray,
+    seeds: Sequence[int],
+    *,
+    deterministic: bool,
+    most_steps: int,
+    on_episode: Callable[[EndedEpisode], None],
+) -> bool:
+    """Play the quota of every slot; `on_episode` hears of each. False when an episode does not end within `most_steps`."""
+    row, left = envs.new_row(), quotas.copy()
+    device = next(policy.parameters()).device
+    actor = JudgingActor(policy, row, envs.lanes, device, None if deterministic else seeds)
+    rows = [some_rows(row, slots) for slots in envs.lanes]
+    since = np.zeros(len(envs.lanes), np.int64)  # steps of each lane since one of its episodes ended
+    playing = 0
+
+    def act() -> int:
+        sent = 0
+        for place, actions in actor.act() if actor.placed else ():
+            envs.send_lane(place.lane, actions)
+            sent += 1
+        return sent
+
+    with torch.inference_mode():
+        envs.reset(seeds, row)
+        for lane, slots in enumerate(envs.lanes):
+            if left[slots].any():
+                actor.place(lane).copy_from(row)
+                playing += act() if actor.full else 0
+        playing += act()
+        while playing:
+            for lane in envs.ready_lanes():
+                playing -= 1
+                slots, place = envs.lanes[lane], actor.place(lane)
+                rows[lane].obs, rows[lane].mask = place.obs, place.mask
+                ended = envs.recv_lane(lane, rows[lane])
+                since[lane] = 0 if ended else since[lane] + 1
+                for episode in ended:
+                    if left[episode.index] > 0:
+                        left[episode.index] -= 1
+                        on_episode(episode)
+                if since[lane] > most_steps:
+                    return False
+                if not left[slots].any():
+                    actor.placed.pop()  # it rests
+                playing += act() if actor.full else 0
+            playing += act()
+    return True
