@@ -71,6 +71,7 @@ def main() -> None:
         "updates": model._n_updates * (options.n_envs * options.n_steps // options.batch_size),
         "parameters": sum(parameter.numel() for parameter in model.policy.parameters()),
         "threads": torch.get_num_threads(),
+        "device": torch.cuda.get_device_name() if model.device.type == "cuda" else "cpu",
         "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
     print(json.dumps(outcome), flush=True)

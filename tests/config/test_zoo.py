@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gymnast.config import files
+from gymnast.config.atari import AtariConfig
 from gymnast.config.files import ConfigFile, parse_yaml
 from gymnast.config.load import resolve
 from gymnast.config.pyliterals import read_literal
@@ -32,6 +33,7 @@ def zoo(algorithm: str) -> ConfigFile:
     return ConfigFile(path, *parse_yaml(path.read_text(encoding="utf-8"), path.name))
 
 
+ATARI = "stable_baselines3.common.atari_wrappers.AtariWrapper"
 ENTRIES = [(algorithm, entry) for algorithm in ALGORITHMS for entry in zoo(algorithm).data]
 
 
@@ -210,7 +212,7 @@ def test_the_defaults_are_those_of_the_installed_sb3(algorithm: str) -> None:
 
 def test_the_counts_in_the_docs() -> None:
     reasons = {
-        "need image policies (`CnnPolicy`)": "CnnPolicy",  # and more, for CarRacing
+        "need a wrapper of the zoo (`FrameSkip`)": "FrameSkip",  # and gSDE, for CarRacing
         "need gSDE (`use_sde`)": "gSDE",
         "need a MiniGrid wrapper (`FlatObsWrapper`)": "FlatObsWrapper",
         "no env (`default`, `atari`)": "no env",
@@ -231,6 +233,47 @@ def test_the_counts_in_the_docs() -> None:
 
 def _first_reason(found: Translation, words: Iterable[str]) -> str | None:
     return next((word for word in words if any(word in sentence for sentence in found.refusals)), None)
+
+
+# ---- Atari ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("asked", "game"), [("PongNoFrameskip-v4", "Pong"), ("ALE/SpaceInvaders-v5", "SpaceInvaders")])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_atari_games(algorithm: str, asked: str, game: str) -> None:
+    """The zoo's protocol: no sticky actions, 4 stacked frames of 84×84, clipped rewards, lost lives end the credit."""
+    found = translate(zoo(algorithm), "atari", algorithm, env_id=asked)
+    config = config_of(found, f"zoo_{algorithm}")
+    assert config.env.id == f"ALE/{game}-v5"
+    assert config.env.atari == AtariConfig(sticky=0.0, life_loss="terminal")
+    assert [wrapper.id for wrapper in config.env.wrappers] == ["reward_clip"]
+    assert (config.policy.cnn, config.policy.cnn_features, config.policy.hidden) == ("nature", 512, [])
+    assert config.env.n_envs == (8 if algorithm == "ppo" else 16)
+    assert config.algo.optimizer.id == ("adam" if algorithm == "ppo" else "rmsprop")
+    assert any("After a lost life" in note for note in found.notes)
+    assert (f"{asked} is now {config.env.id}." in found.notes) == (asked != config.env.id)
+
+
+def test_arguments_of_the_atari_wrapper() -> None:
+    text = (
+        f"Pong:\n  n_timesteps: 100\n  policy: CnnPolicy\n  env_wrapper:\n    - {ATARI}:\n"
+        "        terminal_on_life_loss: false\n        clip_reward: false\n        action_repeat_probability: 0.25\n"
+        "        frame_skip: 2\n        noop_max: 0\n        screen_size: 64\n    - gymnasium.wrappers.ClipReward\n"
+    )
+    file = ConfigFile(Path("z.yml"), *parse_yaml(text, "z.yml"))
+    env = config_of(translate(file, "Pong", "ppo", env_id="PongNoFrameskip-v4")).env
+    assert env.atari == AtariConfig(sticky=0.25, skip=2, noops=0, size=(64, 64), stack=1)
+    assert [wrapper.id for wrapper in env.wrappers] == ["reward_clip"]  # the one that is named
+
+
+@pytest.mark.parametrize("asked", ["CartPole-v1", "Pong-v4", "PongDeterministic-v4"])
+def test_atari_settings_for_other_envs_are_refused(asked: str) -> None:
+    found = translate(zoo("ppo"), "atari", "ppo", env_id=asked)
+    assert found.variant is None
+    assert (
+        f"AtariWrapper is for Atari games, ids like PongNoFrameskip-v4 or ALE/Pong-v5 (got {asked})"
+        in found.refusals[0]
+    )
 
 
 # ---- single keys ---------------------------------------------------------------------------------------------------
@@ -287,7 +330,13 @@ def _first_reason(found: Translation, words: Iterable[str]) -> str | None:
             },
         ),
         ("env_wrapper: gymnasium.wrappers.FlattenObservation", {}),
-        ("policy: MultiInputPolicy", {}),
+        ("policy: MlpPolicy", {}),
+        ("policy: MultiInputPolicy", {"policy.cnn": "auto", "policy.cnn_features": 256}),
+        ("policy: CnnPolicy", {"policy.cnn": "nature", "policy.cnn_features": 512, "policy.hidden": []}),
+        (
+            "policy: CnnPolicy\npolicy_kwargs: 'dict(net_arch=[32])'",
+            {"policy.cnn": "nature", "policy.cnn_features": 512, "policy.hidden": [32]},
+        ),
     ],
 )
 def test_ppo_keys(text: str, expected: dict[str, Any]) -> None:
@@ -320,7 +369,9 @@ def test_a2c_keys(text: str, expected: dict[str, Any]) -> None:
         ("n_stepz: 5", "z.yml:3: unknown key 'n_stepz' for ppo. Did you mean 'n_steps' or 'n_timesteps'?"),
         ("use_rms_prop: true", "z.yml:3: unknown key 'use_rms_prop' for ppo."),
         ("use_sde: true", "'use_sde': gSDE"),
-        ("policy: CnnPolicy", "'policy': CnnPolicy reads images"),
+        (f"env_wrapper: [gymnasium.wrappers.ClipAction, {ATARI}]", "AtariWrapper has no counterpart"),
+        (f"env_wrapper: {{{ATARI}: {{terminal_on_life_loss: 1}}}}", "terminal_on_life_loss must be true or false"),
+        (f"env_wrapper: {{{ATARI}: {{width: 84}}}}", "cannot have the arguments {'width': 84}"),
         ("policy: my.Policy", "'policy': 'my.Policy' is not supported"),
         ("callback: rl_zoo3.callbacks.X", "'callback': callbacks are"),
         ("env_wrapper: rl_zoo3.wrappers.FrameSkip", "rl_zoo3.wrappers.FrameSkip has no counterpart"),

@@ -59,6 +59,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Agent]:
             gym.register(env, lambda o=observation, a=action: AnySpaces(o, a), max_episode_steps=5)  # type: ignore[misc]
         sizes = {"env__n_envs": 2, "algo__n_steps": 8, "algo__batch_size": 16, "algo__n_epochs": 1, "eval__episodes": 1}
         fixed: dict[str, Any] = {"env__vectorization": "inprocess", "policy__hidden": [8], "algo__learning_rate": 0.01}
+        fixed |= {"train__threads": 1, "eval__mode": "inprocess"}
         run = gymnast.train(f"{env}:ppo", env_steps=32, runs_dir=root, **{**sizes, **fixed, **settings}).run
         found[case] = gymnast.load(run.id, runs_dir=root)
     return found

@@ -116,7 +116,7 @@ def test_broken_data(good: Path, tmp_path: Path, change: Callable[[Any], Any], w
         ({"value_net.weight": torch.zeros(2, 4), "value_net.bias": torch.zeros(2)}, "its own action space"),
         ({"mlp_extractor.policy_net.0.weight": torch.zeros(4, 9)}, "its own observation space"),
         ({"mlp_extractor.policy_net.0.weight": torch.zeros(4)}, "does not fit the others"),
-        ({"mlp_extractor.policy_net.0.weight": None}, "does not fit the others|no MlpPolicy has"),
+        ({"mlp_extractor.policy_net.0.weight": None}, "a tensor 'mlp_extractor.policy_net.0.bias' that its policy"),
         (
             {"mlp_extractor.policy_net.1.weight": torch.eye(4), "mlp_extractor.policy_net.1.bias": torch.zeros(4)},
             "not fit",

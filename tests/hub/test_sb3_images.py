@@ -159,8 +159,8 @@ def pong(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     return path, model
 
 
-def test_stacked_frames_of_atari(pong: tuple[Path, Any], tmp_path: Path) -> None:
-    """Played by our own Atari protocol, and the start of a run; with another stack it is refused."""
+def test_stacked_frames_of_atari(pong: tuple[Path, Any]) -> None:
+    """Played by our own Atari protocol; other observations and actions are refused."""
     path, model = pong
     agent = gymnast.load(path, env="ALE/Pong-v5:rgb_ppo")
     obs = np.random.default_rng(0).integers(0, 256, (COUNT, 4, 84, 84), np.uint8)
@@ -176,20 +176,22 @@ def test_stacked_frames_of_atari(pong: tuple[Path, Any], tmp_path: Path) -> None
         gymnast.load(path, env="ALE/Breakout-v5:rgb_ppo")
 
 
-def test_commands(pong: tuple[Path, Any], tmp_path: Path) -> None:
+def test_commands_and_the_start_of_a_run(pong: tuple[Path, Any], tmp_path: Path) -> None:
+    """All of the network is taken over."""
     path, _ = pong
     told = command("model", path, "--env", "ALE/Pong-v5:rgb_ppo", cwd=tmp_path)
     assert told.returncode == 0, told.stderr
     assert "conv 8×8, stride 4, relu" in told.stdout
     result = gymnast.train(
         "ALE/Pong-v5:rgb_ppo", "env.n_envs=2", "algo.n_steps=8", "algo.batch_size=16", "algo.n_epochs=1",
-        "eval.episodes=1", "env.atari.frame_cap=200",
+        "eval.episodes=1", "env.atari.frame_cap=200", "train.threads=1", "eval.mode=inprocess", "env.vectorization=inprocess",
         env_steps=16, init_from=str(path), runs_dir=tmp_path / "runs",
     )  # fmt: skip
     parent = lineage.read(result.run.folder).parent
     assert parent is not None
     assert not [name for name in parent["skipped"] if name != "optimizer"]
     assert parent["parameters"][0] == parent["parameters"][1]
+    assert parent["notes"] == []
 
 
 # ---- what cannot be read, says why -----------------------------------------------------------------------------------

@@ -156,7 +156,7 @@ def test_images_that_are_too_small_are_refused_with_what_to_do() -> None:
 
 
 def test_layers_without_an_image_are_refused() -> None:
-    with pytest.raises(ConfigError, match="has no image for them"):
+    with pytest.raises(ConfigError, match="policy.cnn is a list of layers.*has no image"):
         Encoder(spaces.Box(-1, 1, (5,)), PolicyConfig(cnn=LAYERS))
 
 

@@ -8,7 +8,8 @@ that are learned and saved are float32. The backward pass is autograd's behind t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -116,12 +117,37 @@ class ConvNet(nn.Module):
             scale = 1.0
         x = x.to(self.dtype, memory_format=torch.channels_last)
         for layer in layers:
-            x = layer(x, scale) if isinstance(layer, _ImpalaStage) else F.relu_(convolve(x, layer, scale))
+            if isinstance(layer, _ImpalaStage):
+                x = layer(x, scale)
+            else:
+                x = convolve(x, layer, scale)
+                x = x if layer is layers[-1] else F.relu_(x)
             scale = 1.0
-        if isinstance(self.body[-1], _ImpalaStage):
-            x = F.relu(x)
-        x = F.linear(x.flatten(1), self.linear.weight.to(self.dtype), self.linear.bias.to(self.dtype))
-        return F.relu_(x).float()
+        # The last ReLU comes after the change of layout: its gradient then lies as its result does, and costs a tenth.
+        x = F.relu(x.flatten(1))
+        return F.relu_(F.linear(x, *_weights(self.linear, self.dtype))).float()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While the weights stay as they are, turn them into the arithmetic's type and layout once and not at every call.
+
+        For acting: nothing is learned from what is computed meanwhile.
+        """
+        layers = [layer for layer in self.modules() if isinstance(layer, (nn.Conv2d, nn.Linear))]
+        for layer in layers:
+            layer.__dict__[_HELD] = {}
+        try:
+            yield
+        finally:
+            for layer in layers:
+                del layer.__dict__[_HELD]
+
+    def packed(self, x: Tensor) -> Tensor:
+        """The same images as [B, H, W, C], which `forward` reads too: turned once where they are read many times on a CPU."""
+        images = channels_first(x, self.shape)
+        if x.is_cuda or images.shape[1] >= images.shape[2]:
+            return x
+        return images.permute(0, 2, 3, 1).contiguous()
 
     def run(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Features, and the tape that `backprop` needs."""
@@ -136,9 +162,23 @@ class ConvNet(nn.Module):
 
 def convolve(x: Tensor, layer: Any, scale: float = 1.0) -> Tensor:
     """The layer in the type and memory format of `x`; the input counts `scale` times."""
+    return F.conv2d(x, *_weights(layer, x.dtype, scale), layer.stride, layer.padding)
+
+
+_HELD = "held_weights"
+
+
+def _weights(layer: Any, dtype: torch.dtype, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+    """The layer's weight, times `scale`, and bias in this type; the weight of a convolution in channels-last memory."""
+    held = layer.__dict__.get(_HELD)
+    if held is not None and (dtype, scale) in held:
+        return held[dtype, scale]
     weight = layer.weight if scale == 1.0 else layer.weight * scale
-    weight = weight.to(x.dtype, memory_format=torch.channels_last)
-    return F.conv2d(x, weight, layer.bias.to(x.dtype), layer.stride, layer.padding)
+    layout = torch.channels_last if weight.dim() == 4 else torch.preserve_format
+    made = weight.to(dtype, memory_format=layout), layer.bias.to(dtype)
+    if held is not None:
+        held[dtype, scale] = made
+    return made
 
 
 def _folds(layer: Any, x: Tensor) -> bool:

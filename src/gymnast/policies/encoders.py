@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -42,8 +44,9 @@ class Encoder(nn.Module):
         self.images = nn.ModuleDict()
         for key in self._pictured:
             self.images[_free_name(key, self.images)] = ConvNet(config, parts[key], key)  # type: ignore[arg-type]
-        if not self.images and not isinstance(config.cnn, str):
-            raise ConfigError(f"policy.cnn gives layers, but the observation {space} has no image for them.")
+        if not self.images and config.cnn not in ("auto", "none"):
+            what = config.cnn if isinstance(config.cnn, str) else "a list of layers"
+            raise ConfigError(f"policy.cnn is {what}, but the observation {space} has no image: set it to auto or none.")
         self._flat = {key: part for key, part in parts.items() if key not in self._pictured}
         self.flat_size = sum(flat_size(part) for part in self._flat.values())
         self.size = self.flat_size + sum(net.size for net in self.nets)
@@ -88,6 +91,22 @@ class Encoder(nn.Module):
         for net, kept in zip(self.nets, tape):
             net.backprop(kept, gradient[:, start : start + net.size])
             start += net.size
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While the weights stay as they are and nothing is learned, what the CNNs compute from them is computed once."""
+        with ExitStack() as stack:
+            for net in self.nets:
+                stack.enter_context(net.held())
+            yield
+
+    def packed(self, obs: Observation) -> Observation:
+        """The same observations, for reading them several times; only images are copied."""
+        if not self.images:
+            return obs
+        if isinstance(obs, Tensor):
+            return self.nets[0].packed(obs)
+        return {**obs, **{key: net.packed(obs[key]) for key, net in zip(self._pictured, self.nets, strict=True)}}
 
     def _pictures(self, obs: Observation) -> list[Tensor]:
         if isinstance(obs, Tensor):

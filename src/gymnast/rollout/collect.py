@@ -41,7 +41,7 @@ def collect(
     in_env = in_policy = 0.0
     device = generator.device
     rollout.length = rollout.n_steps
-    with torch.inference_mode():
+    with torch.inference_mode(), policy.encoder.held():
         start = clock()
         noise = policy.distribution.noise((rollout.n_steps, rollout.n_envs), generator)
         for t in range(rollout.n_steps):

@@ -100,7 +100,7 @@ class DeviceRollout(Rollout):
         t = self.length
         keys = [self.action_arrays[t - 1].reshape(self.n_envs, -1)]
         for tensor in self.obs.values() if isinstance(self.obs, dict) else [self.obs]:
-            pair = tensor[t - 1 : t + 1].flatten(2).float()
+            pair = tensor[t - 1 : t + 1].reshape(2, self.n_envs, -1).float()
             weights = torch.linspace(1.0, 2.0, pair.shape[-1], device=pair.device).sin_()
             keys.append((pair @ weights).t().cpu().numpy())
         return [b"".join(key[i].tobytes() for key in keys) for i in range(self.n_envs)]

@@ -156,6 +156,7 @@ class DeviceCollector:
         self._ended[self._now.half] = []
         self._drawn = self._runs_on
         self._at = [at - self._n_steps if self._runs_on and at is not None else None for at in self._at]
+        self._runs_on = False  # the rollout after this one is being learned from
         if self.ahead:
             self._now, self._next = self._next, self._now
 

@@ -105,8 +105,6 @@ class _Minibatch:
 
 def can_capture(learner: Learner, batch: Batch) -> bool:
     """Whether updates of such batches may be captured: on a GPU, with fixed shapes and no dropout, which seeds its own noise."""
-    if not batch.action.is_cuda:
-        return False
     if not batch.action.is_cuda or learner.algorithm.episodes_per_env is not None:
         return False
     policy = learner.policy

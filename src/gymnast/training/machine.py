@@ -33,6 +33,10 @@ def choose_device(name: str, *, images: bool = False) -> tuple[torch.device, str
         raise UsageError(
             "train.device is cuda, but torch finds no GPU: use auto or cpu, or install a CUDA build of torch."
         )
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UsageError(
+            f"train.device is {name}, but torch finds {torch.cuda.device_count()} GPU(s), counted from cuda:0."
+        )
     return device, "as configured"
 
 
@@ -98,11 +102,12 @@ def prepare_gpu(precision: str, *, deterministic: bool) -> None:
         repeatable_kernels()
     else:
         torch.backends.cudnn.benchmark = True
-    if precision == "tf32":
-        torch.backends.cuda.matmul.allow_tf32 = True
-        torch.backends.cudnn.allow_tf32 = True
-    else:
-        torch.backends.cudnn.allow_tf32 = False  # torch has it on by default, behind the back of `float32`
+        if (
+            torch.are_deterministic_algorithms_enabled()
+        ):  # by a run before this one; asked first: setting it takes a second
+            torch.use_deterministic_algorithms(False)
+    # torch has it on by default for convolutions, behind the back of `float32`; and a run before this one may have set it.
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 
 
 def prepare_process(threads: int) -> None:

@@ -265,6 +265,8 @@ def _notes(config: RunConfig, source: Source) -> list[str]:
     notes = []
     for key in MEANING:
         theirs, ours = getattr(source.policy, key), getattr(config.policy, key)
+        if key == "activation" and not (source.policy.hidden or source.policy.critic_hidden):
+            continue  # a CNN with linear heads has none of these
         if theirs != ours:
             notes.append(
                 f"policy.{key} was {_text(theirs)} in the source and is {_text(ours)} here: the loaded layers do not compute "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
@@ -92,6 +92,8 @@ def _epochs(learner: Learner, batch: Batch, c: Coefficients, observer: Observer 
     norms: list[Tensor] = []
     n_epochs = max(1, round(c.get("n_epochs", 1.0)))
     stopped = False
+    if observer is None:
+        batch = replace(batch, obs=policy.encoder.packed(batch.obs))
     # The hand-written path needs no autograd bookkeeping at all; a policy with other layers records its own graph.
     with torch.inference_mode(policy.by_hand), torch.no_grad():
         for epochs in range(1, n_epochs + 1):  # noqa: B007 - the count of epochs done is a result

@@ -11,7 +11,7 @@ import pytest
 
 from gymnast.config.schema import EnvConfig
 from gymnast.envs.benching import ways
-from gymnast.envs.choose import choose_vectorization
+from gymnast.envs.choose import choose_vectorization, native_form
 from gymnast.envs.families.atari.vector import AtariVector
 from gymnast.envs.make import make_envs
 from gymnast.envs.vector import EndedEpisode, StepRow, VectorEnv
@@ -234,14 +234,14 @@ def test_rewards_are_not_clipped_and_scores_never() -> None:
 
 
 def test_what_is_chosen() -> None:
-    """Pixels natively; single games where the vector env cannot play them, or where a wrapper must run beside each env."""
-    assert choose_vectorization(config("Pong")) == ("native", "ALE's vector env plays it")
-    assert choose_vectorization(config("Pong", actions=["NOOP", "FIRE"]))[0] == "native"
-    assert choose_vectorization(config("Pong", wrappers=["reward_clip"]))[0] == "native"
+    """Single games, whose states can be saved; the vector env where it is asked for and can play them."""
+    assert choose_vectorization(config("Pong"))[0] in ("inprocess", "workers")
+    assert choose_vectorization(config("Pong", "native")) == ("native", "as configured")
+    for fits in ({}, {"actions": ["NOOP", "FIRE"]}, {"wrappers": ["reward_clip"]}):
+        assert native_form(config("Pong", **fits)) is not None
+    for other in ({"obs": "ram"}, {"mode": 1}, {"difficulty": 1}, {"wrappers": [{"id": "frame_skip", "skip": 2}]}):
+        assert native_form(config("Pong", **other)) is None
     assert ("native", 1) in ways(config("Pong")) and ("native", None) not in ways(config("Pong"))
-    for other in ({"obs": "ram"}, {"mode": 1}, {"difficulty": 1}):
-        assert choose_vectorization(config("Pong", **other))[0] in ("inprocess", "workers")
-    assert choose_vectorization(config("Pong", wrappers=[{"id": "frame_skip", "skip": 2}]))[0] != "native"
 
 
 @pytest.fixture

@@ -44,6 +44,9 @@ ALGO: dict[str, dict[str, Any]] = {
     },
 }
 POLICY: dict[str, Any] = {
+    "cnn": "none",  # MlpPolicy lays images out flat
+    "cnn_features": None,
+    "precision": "float32",
     "hidden": [64, 64],
     "critic_hidden": None,
     "shared_trunk": False,
@@ -53,6 +56,12 @@ POLICY: dict[str, Any] = {
     "normalize_obs": False,
     "obs_clip": 10.0,
 }
+POLICIES: dict[str, dict[str, Any]] = {
+    "MlpPolicy": {},
+    "CnnPolicy": {"cnn": "nature", "cnn_features": 512, "hidden": []},
+    "MultiInputPolicy": {"cnn": "auto", "cnn_features": 256},
+}
+"""What the kind of policy changes."""
 ENV: dict[str, Any] = {"n_envs": 1, "time_limit": None, "wrappers": [], "action_mask": "off"}
 TRAIN: dict[str, Any] = {"stop_when_solved": False, "stop": []}
 """The zoo trains to the end of the budget."""

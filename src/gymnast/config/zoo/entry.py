@@ -14,6 +14,7 @@ from gymnast.config.files import ConfigFile
 from gymnast.config.load import validate
 from gymnast.config.names import RENAMED_ENVS
 from gymnast.config.schema import RunConfig
+from gymnast.config.zoo.atari import atari_id
 from gymnast.config.zoo.defaults import TEMPLATES
 from gymnast.config.zoo.keys import ALGO_HANDLERS, HANDLERS, Draft
 from gymnast.errors import ConfigError, did_you_mean
@@ -45,11 +46,16 @@ def translate(
             f"{where}: '{asked}' is no env but what others fall back to: name an env and add --from {asked}."
         )
         return result
-    if result.env_id != asked:
-        result.notes.append(f"{asked} is now {result.env_id}.")
     given = {key: value for key, value in body.items() if key not in ignore}
     draft = Draft(algorithm, given, {key: value for key, value in body.items() if key in ignore})
     result.refusals = _translate_keys(draft, algorithm, file, entry)
+    if "atari" in draft.sections["env"]:
+        try:
+            result.env_id = atari_id(asked)
+        except ConfigError as error:
+            result.refusals.append(f"{where}: {error}.")
+    if result.env_id != asked:
+        result.notes.append(f"{asked} is now {result.env_id}.")
     if not result.refusals:
         result.refusals = _finish(draft, result.env_id, file, entry)
     if not result.refusals:

@@ -9,6 +9,7 @@ from typing import Any
 from gymnast.config.algorithms import CONFIGS
 from gymnast.config.schema import PolicyConfig
 from gymnast.config.zoo import defaults
+from gymnast.config.zoo.atari import LOST_LIFE, WRAPPER, atari_settings
 from gymnast.config.zoo.policy_kwargs import (
     optimizer_settings,
     policy_settings,
@@ -16,7 +17,7 @@ from gymnast.config.zoo.policy_kwargs import (
     read_policy_kwargs,
     read_switch,
 )
-from gymnast.config.zoo.wrappers import wrappers_of
+from gymnast.config.zoo.wrappers import listed, wrappers_of
 from gymnast.errors import ConfigError, did_you_mean
 
 
@@ -73,10 +74,10 @@ def _n_timesteps(draft: Draft, value: Any) -> None:
 
 
 def _policy(draft: Draft, value: Any) -> None:
-    if value == "CnnPolicy":
-        raise ConfigError("CnnPolicy reads images, and image policies are not supported yet")
-    if value not in ("MlpPolicy", "MultiInputPolicy"):
-        raise ConfigError(f"{value!r} is not supported: MlpPolicy and MultiInputPolicy are")
+    if not isinstance(value, str) or value not in defaults.POLICIES:
+        raise ConfigError(f"{value!r} is not supported: {', '.join(defaults.POLICIES)} are")
+    for name, setting in defaults.POLICIES[value].items():
+        draft.set("policy", name, setting)
 
 
 def _normalize(draft: Draft, value: Any) -> None:
@@ -147,12 +148,23 @@ def _sde_sample_freq(draft: Draft, value: Any) -> None:
 
 
 def _wrappers(draft: Draft, value: Any) -> None:
-    draft.sections["env"]["wrappers"] += wrappers_of(value)
+    wrappers = listed(value)
+    if wrappers and wrappers[0][0] == WRAPPER:
+        section, clips = atari_settings(wrappers.pop(0)[1])
+        draft.set("env", "atari", section)
+        draft.sections["env"]["wrappers"] += ["reward_clip"] if clips else []
+        if section["life_loss"] == "terminal":
+            draft.note(LOST_LIFE)
+    draft.sections["env"]["wrappers"] += wrappers_of(wrappers)
 
 
 def _frame_stack(draft: Draft, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ConfigError(f"must be a whole number of at least 1 (got {value!r})")
+    atari = draft.sections["env"].get("atari")
+    if atari is not None:
+        atari["stack"] = value
+        return
     draft.sections["env"]["wrappers"].append({"id": "observation_stack", "size": value})
     draft.note("Stacked observations start as copies of the first one, in SB3 as zeros.")
 

@@ -19,16 +19,20 @@ _WRAPPERS: dict[str, tuple[str, dict[str, str]]] = {
 _MODULES = ("gymnasium.wrappers", "gym.wrappers", "stable_baselines3.common.vec_env", "rl_zoo3.utils")
 
 
-def wrappers_of(value: Any) -> list[str | dict[str, Any]]:
-    """Our wrappers for an `env_wrapper` or `vec_env_wrapper`: a class, or a list of classes and `{class: arguments}`."""
-    wrappers: list[str | dict[str, Any]] = []
+def listed(value: Any) -> list[tuple[str, Any]]:
+    """Classes and arguments of an `env_wrapper` or `vec_env_wrapper`: a class, or a list of classes and `{class: arguments}`."""
+    found: list[tuple[str, Any]] = []
     for item in value if isinstance(value, list) else [] if value is None else [value]:
         named = {item: None} if isinstance(item, str) else item
         if not isinstance(named, dict) or len(named) != 1:
             raise ConfigError(f"{item!r} is not a wrapper: a class name or {{class: arguments}} is")
-        for name, arguments in named.items():
-            wrappers += _wrapper(name, arguments or {})
-    return wrappers
+        found += [(name, arguments or {}) for name, arguments in named.items()]
+    return found
+
+
+def wrappers_of(classes: list[tuple[str, Any]]) -> list[str | dict[str, Any]]:
+    """Our wrappers for these classes."""
+    return [wrapper for name, arguments in classes for wrapper in _wrapper(name, arguments)]
 
 
 def _wrapper(name: str, arguments: Any) -> list[str | dict[str, Any]]:

@@ -19,6 +19,15 @@ from gymnast.envs.vector import EndedEpisode, StepRow, VectorEnv
 class VectorWrapper(VectorEnv):
     """Passes everything through; subclasses change one thing."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuse a `step` of its own: wrappers outside and rollouts on a GPU call the two halves, and would pass it by."""
+        super().__init_subclass__(**kwargs)
+        if "step" in vars(cls):
+            raise TypeError(
+                f"{cls.__name__} is a VectorWrapper with a `step` of its own, which is not always called: do what it does "
+                "to actions in `send`, and what it does to their outcome in `recv`."
+            )
+
     def __init__(self, inner: VectorEnv) -> None:
         self.inner = inner
         self.n_envs = inner.n_envs

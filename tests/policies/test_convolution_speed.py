@@ -1,0 +1,111 @@
+"""What makes CNNs faster on a CPU changes no bit: images turned once, weights turned once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from gymnast.config.schema import ConvLayer, PolicyConfig
+from gymnast.policies.actor_critic import ActorCritic
+from gymnast.policies.flat import FlatParameters
+
+FIRST = spaces.Box(0, 255, (4, 84, 84), np.uint8)
+SHAPES = {
+    "channels first": FIRST,
+    "channels last": spaces.Box(0, 255, (84, 84, 4), np.uint8),
+    "stacked colours": spaces.Box(0, 255, (4, 40, 44, 3), np.uint8),
+    "one channel": spaces.Box(0, 255, (1, 36, 120), np.uint8),
+    "more channels than rows": spaces.Box(0, 255, (12, 10, 12), np.uint8),
+    "floats": spaces.Box(0.0, 1.0, (4, 40, 44), np.float32),
+    "two images and a vector": spaces.Dict({"a": FIRST, "v": spaces.Box(-1, 1, (3,)), "z": FIRST}),
+}
+LAYERS = [ConvLayer(channels=6, kernel=4, stride=2), ConvLayer(channels=5, kernel=3, padding=1)]
+
+
+def made(space: spaces.Space, precision: Any, cnn: Any = "nature") -> tuple[ActorCritic, Any]:
+    """A policy and eight observations for it."""
+    config = PolicyConfig(cnn=cnn, precision=precision, hidden=[])
+    space.seed(0)
+    samples = [space.sample() for _ in range(8)]
+    obs: Any = (
+        {key: torch.from_numpy(np.stack([one[key] for one in samples])) for key in space.spaces}
+        if isinstance(space, spaces.Dict)
+        else torch.from_numpy(np.stack(samples))
+    )
+    return ActorCritic(config, space, spaces.Discrete(3)), obs
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_packed_images_are_the_same_images(name: str, precision: str) -> None:
+    policy, obs = made(
+        SHAPES[name], precision, LAYERS if name in ("more channels than rows", "one channel") else "nature"
+    )
+    packed = policy.encoder.packed(obs)
+    order = torch.tensor([3, 0, 5, 5, 1, 7])
+    taken, plain = (_taken(images, order) for images in (packed, obs))
+    flat = FlatParameters(policy)
+    gradients = []
+    for images in (plain, taken):
+        flat.grads.zero_()
+        with torch.no_grad():
+            params, value, tape = policy.run(images)
+            assert value is not None
+            policy.backprop(tape, torch.ones_like(params), value)
+        gradients.append((params, value, flat.grads.clone()))
+    assert gradients[0][2].abs().max() > 0
+    for one, other in zip(*gradients, strict=True):
+        assert torch.equal(one, other)
+
+
+def _taken(obs: Any, order: torch.Tensor) -> Any:
+    """As an epoch takes its samples."""
+    if isinstance(obs, dict):
+        return {key: part.index_select(0, order) for key, part in obs.items()}
+    return obs.index_select(0, order)
+
+
+def test_only_images_are_copied_and_only_when_needed() -> None:
+    policy, obs = made(SHAPES["two images and a vector"], "float32")
+    packed = policy.encoder.packed(obs)
+    assert packed["v"] is obs["v"] and packed["a"].shape == (8, 84, 84, 4)
+    last, images = made(SHAPES["channels last"], "float32")
+    assert last.encoder.packed(images).data_ptr() == images.data_ptr()
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("cnn", ["nature", "impala"])
+def test_held_weights_act_alike_and_are_let_go(cnn: str, precision: str) -> None:
+    policy, obs = made(FIRST, precision, cnn)
+    with torch.inference_mode():
+        before = policy.act(obs, None)
+        with policy.encoder.held():
+            for _ in range(2):
+                for one, other in zip(before, policy.act(obs, None), strict=True):
+                    assert one is not None and other is not None and torch.equal(one, other)
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter.mul_(1.05)
+    with torch.inference_mode():
+        moved = policy.act(obs, None)
+        with policy.encoder.held():
+            held = policy.act(obs, None)
+    assert not torch.equal(moved[1], before[1])
+    assert torch.equal(moved[1], held[1])
+    flat = FlatParameters(policy)
+    with torch.no_grad():  # and what is learned from comes from the weights themselves
+        params, value, tape = policy.run(obs)
+        policy.backprop(tape, torch.randn(params.shape, generator=torch.Generator().manual_seed(0)), value)
+    assert all(piece.abs().max() > 0 for piece in flat.split(flat.grads))
+
+
+def test_held_weights_are_let_go_after_an_error() -> None:
+    policy, obs = made(FIRST, "bf16")
+    with pytest.raises(KeyboardInterrupt), torch.inference_mode(), policy.encoder.held():
+        policy.act(obs, None)
+        raise KeyboardInterrupt
+    assert not any("held_weights" in layer.__dict__ for layer in policy.modules())
