@@ -6,8 +6,9 @@ epochs, minibatches of 256. Contestants are gymnast in each `--precision`, and S
 `make_atari_env` gives) and in processes of their own; what counts is the ratio to the faster one of its two.
 
 The rate is env steps per second from the end of the second iteration. Metrics, live table and checkpoints (two of them
-inside the measured window) are ours; SB3 has Monitor and its table. Nobody evaluates inside the window. Memory is the
-resident memory of the process tree, polled every 20 ms, compared with SB3 in one process, which takes less.
+inside the measured window) are ours; SB3 has Monitor and its table. Nobody evaluates inside the window. Memory is that of
+the process tree, with pages that its processes share counted once (proportional) and in each of them (resident), compared
+with SB3 in one process, which takes less.
 Bars (issue 6, two cores): ≥ 1.6× SB3 in float32, ≥ 2.3× in bf16, no more memory.
 
 `--scores` is about what bf16 costs instead: the same short training in both precisions, on the same seeds.
@@ -26,7 +27,7 @@ from typing import Any
 from contestants import PEERS, OurRun, peer_python
 from harness import finish, interleave, ratio, spread, verdict, versions
 from harness import parser as make_parser
-from process import run_process
+from process import Process, run_process
 
 BARS = {"float32": 1.6, "bf16": 2.3}
 VEC_ENVS = ("dummy", "subproc")
@@ -38,6 +39,10 @@ def overrides(options: argparse.Namespace, precision: str) -> list[str]:
     return [
         f"env.n_envs={options.n_envs}",
         f"env.vectorization={options.vectorization}",
+        "env.atari.sticky=0",
+        "env.atari.skip=4",
+        "env.atari.noops=30",
+        "env.atari.life_loss=terminal",
         "env.wrappers=[reward_clip]",
         "policy.cnn=nature",
         "policy.hidden=[]",
@@ -80,7 +85,7 @@ def ours(options: argparse.Namespace, precision: str, seed: int) -> dict[str, An
     run = OurRun(arguments, config=f"ALE/{options.game.capitalize()}-v5:rgb_deterministic_ppo", memory=True)
     steps, seconds = run.steady_rate()
     outcome: dict[str, Any] = {"steps_per_second": steps / seconds, "env_steps": steps, "seconds": seconds}
-    outcome |= {"updates": run.rows[-1]["updates"], "peak_mb": run.process.peak_mb}
+    outcome |= {"updates": run.rows[-1]["updates"], **_memory(run.process)}
     outcome |= {stage: run.rows[-1][f"time/{stage}"] for stage in ("env", "policy", "learn")}
     return outcome | {"cpu_seconds": run.process.cpu, "foreign": run.process.foreign}
 
@@ -105,7 +110,11 @@ def sb3(options: argparse.Namespace, vec_env: str, seed: int) -> dict[str, Any]:
     env = {"PYTHONPATH": str(options.peer_path)} if options.peer_path else None
     process = run_process([python, PEERS / "sb3_pixels.py", *arguments], env=env, memory=vec_env == "dummy")
     outcome = process.json_line() | {"cpu_seconds": process.cpu, "foreign": process.foreign}
-    return outcome | ({"peak_mb": process.peak_mb} if process.peak_mb else {})
+    return outcome | (_memory(process) if vec_env == "dummy" else {})
+
+
+def _memory(process: Process) -> dict[str, float | None]:
+    return {"resident_mb": process.peak_mb, "proportional_mb": process.proportional_mb}
 
 
 def summarise(record: dict[str, Any], precisions: list[str]) -> dict[str, Any]:
@@ -122,13 +131,16 @@ def summarise(record: dict[str, Any], precisions: list[str]) -> dict[str, Any]:
         name = f"gymnast {precision}"
         summary[f"{name} steps/s"] = spread(record, "steps_per_second", name)
         speed = summary[f"{name} ÷ sb3"] = ratio(record, "steps_per_second", name, best)
-        summary[f"{name} MB"] = spread(record, "peak_mb", name)
-        memory = summary[f"{name} ÷ sb3, memory"] = ratio(record, "peak_mb", name, "sb3 dummy")
+        for kind in ("proportional", "resident"):
+            summary[f"{name} MB, {kind}"] = spread(record, f"{kind}_mb", name)
+            summary[f"{name} ÷ sb3, {kind}"] = ratio(record, f"{kind}_mb", name, "sb3 dummy")
+        memory = summary[f"{name} ÷ sb3, proportional"]
         if record["config"]["device"] == "cpu":
             if bar := BARS.get(precision):
                 summary[f"bar of {precision}"] = verdict(speed["median"], f"≥ {bar}× sb3", at_least=bar)
             summary[f"bar of {precision}, memory"] = verdict(memory["median"], "no more than sb3", at_most=1.0)
-    summary["sb3 dummy MB"] = spread(record, "peak_mb", "sb3 dummy")
+    for kind in ("proportional", "resident"):
+        summary[f"sb3 dummy MB, {kind}"] = spread(record, f"{kind}_mb", "sb3 dummy")
     return summary
 
 

@@ -17,12 +17,14 @@ import subprocess
 import tempfile
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 POLL_SECONDS = 0.02
+PROPORTIONAL_SECONDS = 0.5
+"""Between polls of the memory with shared pages counted once, each of which takes milliseconds."""
 _ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[=>()][0-9A-B]?)")
 
 
@@ -39,6 +41,8 @@ class Process:
     foreign: float
     """Cores used by everything else, on average."""
     peak_mb: float | None
+    proportional_mb: float | None = None
+    """Peak of the tree's memory with pages that its processes share counted once (PSS)."""
 
     @property
     def text(self) -> str:
@@ -89,7 +93,7 @@ def run_process(
             start_new_session=True,
         )
         os.close(slave)
-        output, polled = _watch(process.pid, master, begin, memory, timeout)
+        output, polled, proportional = _watch(process.pid, master, begin, memory, timeout)
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - begin
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -97,13 +101,16 @@ def run_process(
         os.close(master)
     peak = max(polled, usage.ru_maxrss / 1024) if memory else None  # maxrss: one process, but no gaps between polls
     cpu = usage.ru_utime + usage.ru_stime
-    return Process(process.returncode, wall, started, output, cpu, max(0.0, foreign / wall), peak)
+    foreign = max(0.0, foreign / wall)
+    return Process(process.returncode, wall, started, output, cpu, foreign, peak, proportional if memory else None)
 
 
-def _watch(pid: int, master: int, begin: float, memory: bool, timeout: float) -> tuple[list[tuple[float, str]], float]:
-    """Read the terminal until the process has ended; the peak of the tree's resident memory in MB beside it."""
+def _watch(
+    pid: int, master: int, begin: float, memory: bool, timeout: float
+) -> tuple[list[tuple[float, str]], float, float]:
+    """Read the terminal until the process has ended; the peaks of the tree's memory in MB beside it, resident and shared once."""
     output: list[tuple[float, str]] = []
-    peak, ended = 0.0, os.pidfd_open(pid)
+    peak, proportional, looked, ended = 0.0, 0.0, begin, os.pidfd_open(pid)
     sources = [master, ended]
     try:
         while True:
@@ -116,27 +123,38 @@ def _watch(pid: int, master: int, begin: float, memory: bool, timeout: float) ->
                 except OSError:  # every writer has closed the terminal
                     sources.remove(master)
             if memory:
-                peak = max(peak, _tree_mb(pid))
+                peak = max(peak, _tree_mb(pid, _resident))
+                if time.perf_counter() - looked > PROPORTIONAL_SECONDS:
+                    proportional, looked = max(proportional, _tree_mb(pid, _proportional)), time.perf_counter()
             if ended in ready:
-                return output, peak
+                return output, peak, proportional
             if time.perf_counter() - begin > timeout:
                 os.killpg(pid, signal.SIGKILL)
     finally:
         os.close(ended)
 
 
-def _tree_mb(pid: int) -> float:
-    """Resident memory of a process and all its descendants, in MB."""
+def _tree_mb(pid: int, kib: Callable[[Path], int]) -> float:
+    """Memory of a process and all its descendants, in MB."""
     total, waiting = 0, [pid]
     while waiting:
         here = Path(f"/proc/{waiting.pop()}")
         try:
-            total += int((here / "statm").read_text().split()[1])
+            total += kib(here)
             for task in (here / "task").iterdir():
                 waiting += [int(child) for child in (task / "children").read_text().split()]
         except (OSError, IndexError):  # it ended in between
             continue
-    return total * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return total / 1024
+
+
+def _resident(process: Path) -> int:
+    return int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def _proportional(process: Path) -> int:
+    """A page that n processes have is an n-th of a page to each."""
+    return int((process / "smaps_rollup").read_text().split("\nPss:")[1].split()[0])
 
 
 def busy_seconds() -> float:

@@ -51,7 +51,9 @@ def test_config_show() -> None:
     assert shown["config"]["env"]["atari"]["sticky"] == 0.1
     assert shown["origins"]["env.atari.sticky"] == "command line (env.atari.sticky=0.1)"
     assert "Known: rgb_ppo" in run("config", "show", "ALE/SpaceInvaders-v5:dqn", code=2)
-    assert "Did you mean 'env.atari.sticky'" in run("config", "show", "ALE/SpaceInvaders-v5", "env.atari.stiky=0", code=2)
+    assert "Did you mean 'env.atari.sticky'" in run(
+        "config", "show", "ALE/SpaceInvaders-v5", "env.atari.stiky=0", code=2
+    )
 
 
 def test_games_that_do_not_exist() -> None:

@@ -423,6 +423,44 @@ def test_workers_ignore_the_signals_meant_for_the_trainer(pool: MakePool) -> Non
     assert envs.counters() == {"env/worker_restarts": 0}
 
 
+@pytest.mark.parametrize("start_method", ["forkserver", "spawn"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_to_the_whole_group_costs_no_worker(name: str, start_method: str, tmp_path: Path) -> None:
+    """As `timeout`, service managers, a lost terminal and Ctrl-C send it: what workers are forked from lives on too."""
+    script = f"""
+        import signal, sys, time, numpy as np
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from counter_env import CounterEnv
+        from gymnast.envs.workers import WorkerPool
+
+        heard = []
+        signal.signal(signal.{name}, lambda *_: heard.append(1))
+        if __name__ == "__main__":
+            envs = WorkerPool(CounterEnv, 4, n_workers=2, start_method={start_method!r})
+            row = envs.new_row()
+            envs.reset([20, 21, 22, 23], row)
+            print("ready", flush=True)
+            while not heard:
+                time.sleep(0.01)
+            time.sleep(0.3)
+            for _ in range(3):
+                envs.step(np.zeros(4, np.int64), row)
+            print(envs.counters(), flush=True)
+            envs.close()
+    """
+    trainer = subprocess.Popen(
+        [sys.executable, script_file(script, tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert trainer.stdout.readline() == "ready\n"
+    os.killpg(trainer.pid, getattr(signal, name))
+    out, err = trainer.communicate(timeout=30)
+    assert (out, err) == ("{'env/worker_restarts': 0}\n", "")
+
+
 def test_pool_made_in_a_thread_outlives_the_thread() -> None:
     """The kernel's parent-death signal is about threads; a notebook or web page makes pools in short-lived ones."""
     for start_method in ("forkserver", "spawn"):

@@ -124,8 +124,9 @@ class Channel:
 def run(channel: Channel, payload: bytes, die_by_signal: bool) -> None:
     """Serve the trainer until it says close or dies."""
     # A signal to the whole process group is for the trainer, which still needs the envs to write its checkpoint.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     die_with_trainer(die_by_signal)
     np.random.seed()  # noqa: NPY002 - forked workers would share the global generator that some envs draw from
     conn = channel.conn

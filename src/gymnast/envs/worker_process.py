@@ -9,6 +9,7 @@ import threading
 import time
 import types
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from typing import Any
 
 from gymnast.envs import worker_main
@@ -129,6 +130,28 @@ def main_module_hidden() -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
+
+
+@contextlib.contextmanager
+def deaf_to_stop_signals() -> Iterator[None]:
+    """Processes started meanwhile do not hear SIGTERM and SIGHUP, which come to the whole process group (by `timeout`, a service
+    manager, a lost terminal) and are for the trainer alone."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def start_tracker() -> None:
+    """Start the process that frees shared memory when this one is killed. It lets SIGTERM through to whoever starts it, so it
+    must run before others are started deaf."""
+    if sys.platform != "win32":
+        with deaf_to_stop_signals():
+            resource_tracker.ensure_running()
 
 
 def _exception(trace: str) -> str:

@@ -24,7 +24,14 @@ from gymnast.envs.inprocess import IDLE, MakeEnv
 from gymnast.envs.spaces import copy_rows
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
 from gymnast.envs.worker_main import AT, COMMAND, ENDED, RAISED, REQUEST, STEP, LazyEntry, SharedRows
-from gymnast.envs.worker_process import Resources, Worker, WorkerError, main_module_hidden
+from gymnast.envs.worker_process import (
+    Resources,
+    Worker,
+    WorkerError,
+    deaf_to_stop_signals,
+    main_module_hidden,
+    start_tracker,
+)
 from gymnast.errors import EnvError
 
 MakeVector = Callable[[int], VectorEnv]
@@ -56,6 +63,7 @@ class WorkerPool(VectorEnv):
         self.n_envs, self.n_workers = n_envs, min(n_workers, n_envs)
         self.timeout, self.on_failure, self.max_restarts = timeout, on_failure, max_restarts
         self._context = multiprocessing.get_context(start_method)
+        start_tracker()
         if start_method == "forkserver":
             start_server(self._context)
         self._payload = _payload(make, self.BY_LANES, action_mask)
@@ -318,7 +326,8 @@ def start_server(context: Any = None, *, atari: bool = False) -> None:
 
     context = context or multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED + (PRELOADED_FOR_ATARI if atari else []))
-    with main_module_hidden():
+    start_tracker()
+    with main_module_hidden(), deaf_to_stop_signals():
         forkserver.ensure_running()
 
 

@@ -46,7 +46,9 @@ class Encoder(nn.Module):
             self.images[_free_name(key, self.images)] = ConvNet(config, parts[key], key)  # type: ignore[arg-type]
         if not self.images and config.cnn not in ("auto", "none"):
             what = config.cnn if isinstance(config.cnn, str) else "a list of layers"
-            raise ConfigError(f"policy.cnn is {what}, but the observation {space} has no image: set it to auto or none.")
+            raise ConfigError(
+                f"policy.cnn is {what}, but the observation {space} has no image: set it to auto or none."
+            )
         self._flat = {key: part for key, part in parts.items() if key not in self._pictured}
         self.flat_size = sum(flat_size(part) for part in self._flat.values())
         self.size = self.flat_size + sum(net.size for net in self.nets)

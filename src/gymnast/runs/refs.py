@@ -51,9 +51,16 @@ def unfinished_run(root: Path, config: dict[str, Any]) -> Run | None:
     for row in list_runs(root, config=config.get("name") or None, seed=train.get("seed")):
         run = Run(root / row.id)
         open_ = row.status == "running" or (row.status != "finished" and steps(run.folder))
-        if open_ and run.config_of(1) == config:
+        if open_ and _as_asked(run.config_of(1), config) == config:
             return run
     return None
+
+
+def _as_asked(began: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+    """A run's config with `auto` where it is asked for and decided only when the run is made."""
+    if config.get("policy", {}).get("precision") != "auto":
+        return began
+    return {**began, "policy": {**began.get("policy", {}), "precision": "auto"}}
 
 
 def _split(ref: str, paths: bool) -> tuple[str, str | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -86,7 +87,7 @@ class _Before:
 
 def _epochs(learner: Learner, batch: Batch, c: Coefficients, observer: Observer | None) -> UpdateResult:
     policy, algorithm, generator = learner.policy, learner.algorithm, learner.generator
-    n, size = len(batch), algorithm.batch_size(len(batch))
+    size = algorithm.batch_size(len(batch))
     means: list[Tensor] = []
     names: list[str] = []
     norms: list[Tensor] = []
@@ -98,9 +99,7 @@ def _epochs(learner: Learner, batch: Batch, c: Coefficients, observer: Observer 
     with torch.inference_mode(policy.by_hand), torch.no_grad():
         for epochs in range(1, n_epochs + 1):  # noqa: B007 - the count of epochs done is a result
             first = len(means)
-            # A fresh permutation per epoch; when one minibatch holds everything its order means nothing.
-            epoch = batch if size >= n else batch.select(_permutation(n, generator, batch))
-            for minibatch in epoch.split(size):
+            for minibatch in _minibatches(batch, size, generator, whole=policy.by_hand):
                 outputs, loss = gradients(learner, minibatch, c)
                 if observer is not None:
                     observer.gradients(len(means), minibatch, outputs, loss)
@@ -120,6 +119,21 @@ def _epochs(learner: Learner, batch: Batch, c: Coefficients, observer: Observer 
         if "train/approx_kl" not in statistics:
             statistics["train/approx_kl"] = _kl_after(policy, batch)
     return UpdateResult(statistics, len(means), epochs, stopped)
+
+
+def _minibatches(batch: Batch, size: int, generator: torch.Generator, *, whole: bool) -> Iterator[Batch]:
+    """The samples in a fresh permutation; when one minibatch holds everything their order means nothing.
+
+    `whole` gathers them all at once, which is faster for small ones; a second copy of a rollout of images would only take room.
+    """
+    n = len(batch)
+    if size >= n:
+        yield batch
+    elif whole:
+        yield from batch.select(_permutation(n, generator, batch)).split(size)
+    else:
+        for index in _permutation(n, generator, batch).split(size):
+            yield batch.select(index)
 
 
 class LaunchedUpdate:
