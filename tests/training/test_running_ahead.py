@@ -1,4 +1,4 @@
-"""Lanes of envs that go on while the policy learns: samples, boundaries, resuming. On the CPU, where all but the graphs is the same."""
+"""Lanes of envs that go on while the policy learns. On the CPU, where everything but the graphs is the same."""
 
 from __future__ import annotations
 
