@@ -31,7 +31,7 @@ def tiny(preset: str) -> Resolved:
     settings |= {"env.n_envs": 2, "env.time_limit": LIMIT, "eval.episodes": 2, "eval.every": 2 * per_iteration}
     settings |= {"eval.warmup": 0, "eval.start_at": None, "eval.start_fraction": None, "eval.n_envs": 2}
     settings |= {"train.stop_when_solved": False, "train.checkpoint_every": 10**9, "log.window": 5}
-    settings |= {"train.env_steps": ITERATIONS * per_iteration}
+    settings |= {"train.env_steps": ITERATIONS * per_iteration, "train.threads": 1}  # two beside other tests crawl
     return resolve(preset, settings=settings)
 
 
