@@ -17,11 +17,10 @@ from gymnast.envs.spaces import row as rows_of
 from gymnast.envs.vector import StepRow
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.rollout.device import DeviceRollout, each_part, parts, pinned
+from gymnast.rollout.graphs import captured
 
 NOISE_STEPS = 64
 """Steps for which a slot draws its noise at once."""
-WARM_UPS = 2
-"""Calls before a capture, in which libraries choose kernels and take their workspaces."""
 
 
 class LaneActor:
@@ -189,7 +188,7 @@ def launcher(function: Callable[[], None], device: torch.device) -> Callable[[],
     """A function that does the same as one graph, and waits until it is done."""
     if device.type == "cpu":
         return function
-    graph, done = captured(function), torch.cuda.Event()
+    graph, done = captured(function, "acting"), torch.cuda.Event()
 
     def launch() -> None:
         graph.replay()
@@ -197,17 +196,3 @@ def launcher(function: Callable[[], None], device: torch.device) -> Callable[[],
         done.synchronize()
 
     return launch
-
-
-def captured(function: Callable[[], None]) -> torch.cuda.CUDAGraph:
-    """The kernels of a function as one graph; it is called a few times first."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(WARM_UPS):
-            function()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        function()
-    return graph

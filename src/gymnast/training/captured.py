@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from gymnast.algorithms.base import Coefficients
-from gymnast.rollout.acting import WARM_UPS
 from gymnast.rollout.buffer import Batch
+from gymnast.rollout.graphs import captured
 
 if TYPE_CHECKING:
     from gymnast.training.update import Learner
@@ -69,15 +69,7 @@ class _Minibatch:
         flat, optimizer = self._learner.flat, self._learner.optimizer
         weights = flat.values.clone()
         moments = {name: tensor.clone() for name, tensor in optimizer.state().items()}
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(WARM_UPS):
-                self._update()
-        torch.cuda.current_stream().wait_stream(stream)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
-            self._out = self._update()
+        self._graph = captured(self._update, "learning")
         with torch.no_grad():
             flat.values.copy_(weights)
         optimizer.load_state(moments)
@@ -88,7 +80,7 @@ class _Minibatch:
         self._graph.replay()
         return self._out.clone()
 
-    def _update(self) -> Tensor:
+    def _update(self) -> None:
         from gymnast.training.update import gradients
 
         learner, c = self._learner, self._c
@@ -100,7 +92,7 @@ class _Minibatch:
             if "max_grad_norm" in c:
                 learner.flat.grads.mul_((c["max_grad_norm"] / (norm + 1e-6)).clamp_(max=1.0))
             learner.optimizer.step(c["learning_rate"])
-            return torch.cat((means, norm.unsqueeze(0)))
+            self._out = torch.cat((means, norm.unsqueeze(0)))
 
 
 def can_capture(learner: Learner, batch: Batch) -> bool:
