@@ -161,6 +161,33 @@ def test_masks_of_lanes_belong_to_their_slots(pool: MakePool) -> None:
         envs.step(np.array([rng.choice(np.flatnonzero(mask)) for mask in row.mask]), row)  # a wrong one raises
 
 
+@pytest.mark.parametrize("make_env", [CounterEnv, MaskedCounterEnv])
+def test_a_slot_at_rest_stands_still_until_the_next_reset(make_env: Callable[[], gym.Env], pool: MakePool) -> None:
+    """The others of its lane go on as if it were not there."""
+    with closing(InProcessVector(make_env, 8)) as reference:
+        envs, seeds = pool(make_env, 8), list(range(8))
+        row, expected = started(envs, seeds), started(reference, seeds)
+        others = [0, *range(2, 8)]
+        for t in range(40):
+            if t == 10:
+                envs.rest(1)
+                before = row.obs[1].copy()
+            actions = np.zeros(8, np.int64) if expected.mask is None else expected.mask.argmax(1)
+            ended = envs.step(actions, row)
+            indices = [episode.index for episode in reference.step(actions, expected)]
+            assert [episode.index for episode in ended] == [i for i in indices if i != 1 or t < 10]
+            assert row.obs[others].tolist() == expected.obs[others].tolist()
+            assert row.reward[others].tolist() == expected.reward[others].tolist()
+            if t >= 10:
+                assert row.obs[1].tolist() == before.tolist() and row.reward[1] == 0
+        row, expected = started(envs, seeds), started(reference, seeds)
+        for _ in range(3):
+            actions = np.zeros(8, np.int64) if expected.mask is None else expected.mask.argmax(1)
+            envs.step(actions, row)
+            reference.step(actions, expected)
+            assert row_bytes(row) == row_bytes(expected)
+
+
 def test_the_state_passes_between_lanes_and_other_pools(pool: MakePool) -> None:
     """All three ways round, in the middle of episodes."""
     for name in ("CartPole", "walk"):

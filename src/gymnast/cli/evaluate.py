@@ -37,18 +37,31 @@ def evaluate(
     agent = load_agent(reference, env, vecnormalize, no_vecnormalize, runs_dir)
     deterministic = _deterministic(agent, stochastic)
 
+    from rich.console import Console
+
     from gymnast.envs.choose import playable
     from gymnast.envs.families.atari.protocol import sentence
+    from gymnast.metrics.table import progress
     from gymnast.training.evaluator import eval_env_config, make_evaluation, run_evaluation
-    from gymnast.training.machine import prepare_process
+    from gymnast.training.machine import prepare_acting
 
-    prepare_process(1)
+    prepare_acting(agent.policy)
     changed = {"episodes": episodes, "deterministic": deterministic}
     config = agent.config.model_copy(update={"eval": agent.config.eval.model_copy(update=changed)})
     env_config, differences = eval_env_config(config)
     envs, tabular = make_evaluation(config, playable(env_config))
     try:
-        result = run_evaluation(agent.policy, config, envs, tabular, turn=1_000_000, seed=seed, differences=differences)
+        with progress(Console(stderr=True), "playing", episodes) as bar:
+            result = run_evaluation(
+                agent.policy,
+                config,
+                envs,
+                tabular,
+                turn=1_000_000,
+                seed=seed,
+                differences=differences,
+                on_episode=bar.update,
+            )
     finally:
         envs.close()
     if as_json:

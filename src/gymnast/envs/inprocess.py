@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import sys
 from collections.abc import Callable, MutableSequence, Sequence
@@ -52,6 +53,8 @@ class InProcessVector(VectorEnv):
         self._steps: list[Callable[[Any], Any]] = [env.step for env in self.envs]
         self._limits = [NO_LIMIT] * n_envs
         self.has_action_mask = action_mask and self._gives_mask()
+        n_actions = n_masked_actions(self.action_space) if self.has_action_mask else 0
+        self._infos_at_rest = {"action_mask": np.ones(n_actions or 0, np.bool_)}
 
     def _gives_mask(self) -> bool:
         """Whether reset's info holds an action mask of the right length."""
@@ -92,6 +95,15 @@ class InProcessVector(VectorEnv):
             counting, inner = _counting_layers(env)
             self._steps[i] = inner.step
             self._limits[i] = min((layer._max_episode_steps for layer in counting), default=NO_LIMIT)
+
+    def rest(self, slots: Sequence[int]) -> None:
+        """Let these slots stand still until the next reset: their observation stays, and nothing is rewarded or ends."""
+
+        def still(i: int, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            return self._latest_obs[i], 0.0, False, False, self._infos_at_rest
+
+        for i in slots:
+            self._steps[i], self._limits[i] = functools.partial(still, i), NO_LIMIT
 
     def _write_obs(self, target: Observation) -> None:
         latest = self._latest_obs

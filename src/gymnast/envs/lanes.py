@@ -68,6 +68,10 @@ class LanePool(WorkerPool):
             if not patient:
                 return []
 
+    def rest(self, slot: int) -> None:
+        """Let a slot stand still until the next reset: the others of its lane are then faster."""
+        self._shared.rests[slot] = True
+
     def _look_after_workers(self) -> None:
         """Now and then: replace those that died or hang."""
         now = time.monotonic()
@@ -152,6 +156,7 @@ class LanePool(WorkerPool):
 
     def reset(self, seeds: Sequence[int], row: StepRow) -> None:
         """Seed and reset every slot."""
+        self._shared.rests[...] = False
         super().reset(seeds, row)
         self._lost.clear()
 

@@ -59,6 +59,7 @@ class SharedRows:
             ("truncated", (), np.bool_),
             ("mask", (n_masked_actions(action_space) or 0,), np.bool_),
             ("actions", action_shape, action_dtype),
+            ("rests", (), np.bool_),
         ]
         layout = [(key, (n_envs, *shape), dtype) for key, shape, dtype in layout]
         layout += [("control", (n_workers, 4), np.int32), ("lanes", (2 * n_workers, 3), np.int32)]
@@ -80,6 +81,8 @@ class SharedRows:
         self.parts: list[StepRow] = []
         """Rows of each lane, as views made once; the pool fills it."""
         self.actions = arrays["actions"]
+        self.rests = arrays["rests"]
+        """Slots of lanes that are to stand still; their worker takes the flag down."""
         self.control, self.lanes = arrays["control"], arrays["lanes"]
         self.name = self._memory.name
 
@@ -89,7 +92,7 @@ class SharedRows:
 
     def release(self) -> None:
         """Drop the views and this process's hold on the memory."""
-        for name in ("row", "parts", "actions", "control", "lanes"):
+        for name in ("row", "parts", "actions", "rests", "control", "lanes"):
             self.__dict__.pop(name, None)
         with contextlib.suppress(BufferError):  # a traceback still holds a view: the memory goes when that goes
             self._memory.close()
@@ -279,6 +282,7 @@ def _serve_lanes(channel: Channel, vectors: Halves, shared: SharedRows) -> None:
     control, states = shared.control[index], shared.lanes[2 * index : 2 * index + 2]
     lanes = halves(channel.envs)
     rows, actions = [shared.part(slots) for slots in lanes], [shared.actions[slots] for slots in lanes]
+    rests = [shared.rests[slots] for slots in lanes]
     whole = shared.part(channel.envs)
     for bottom, line in zip(vectors.bottoms, states, strict=True):
         bottom.at = memoryview(line)[LANE_AT : LANE_AT + 1]
@@ -301,6 +305,9 @@ def _serve_lanes(channel: Channel, vectors: Halves, shared: SharedRows) -> None:
                         return
             continue
         looks = 0
+        if rests[turn].any():
+            vectors.bottoms[turn].rest(np.flatnonzero(rests[turn]).tolist())
+            rests[turn][...] = False
         try:
             ended = vectors.vectors[turn].step(actions[turn], rows[turn])
         except BaseException:

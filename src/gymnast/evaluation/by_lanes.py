@@ -1,4 +1,4 @@
-"""Evaluation of envs that are stepped lane by lane: no lane waits for another, and one that has played its episodes rests."""
+"""Evaluation of envs that are stepped lane by lane: no lane waits for another, and who has played all episodes rests."""
 
 from __future__ import annotations
 
@@ -55,6 +55,8 @@ def play_episodes(
                 for episode in ended:
                     if left[episode.index] > 0:
                         left[episode.index] -= 1
+                        if not left[episode.index]:
+                            envs.rest(episode.index)
                         on_episode(episode)
                 if since[lane] > most_steps:
                     return False
