@@ -20,8 +20,9 @@ from stable_baselines3.common.env_util import make_vec_env
 
 from gymnast.config.schema import RunConfig
 from gymnast.timing import StageTimer
+from gymnast.training.build import build
 from gymnast.training.iteration import iterate, prepare_next
-from gymnast.training.session import Session, build
+from gymnast.training.session import Session
 
 N_ENVS = 4
 

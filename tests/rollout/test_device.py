@@ -20,8 +20,9 @@ from gymnast.errors import EnvError, NonFiniteError
 from gymnast.rollout.device import DeviceRollout
 from gymnast.rollout.device_collect import DeviceCollector
 from gymnast.timing import StageTimer
+from gymnast.training.build import build
 from gymnast.training.iteration import Iteration, iterate, prepare_next, start
-from gymnast.training.session import Session, build, policy_tensors
+from gymnast.training.session import Session, policy_tensors
 
 N_ENVS, N_STEPS = 8, 16
 IN_LANES = {"vectorization": "workers", "n_workers": 2}

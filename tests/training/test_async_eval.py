@@ -24,10 +24,11 @@ from gymnast.policies.actor_critic import ActorCritic
 from gymnast.runs import checkpoint
 from gymnast.runs.store import Run
 from gymnast.training import evaluations
+from gymnast.training.build import build
 from gymnast.training.eval_worker import EvalWorker, EvalWorkerError
 from gymnast.training.evaluator import Evaluator, weights_digest
 from gymnast.training.loop import TrainResult
-from gymnast.training.session import build, policy_tensors
+from gymnast.training.session import policy_tensors
 
 GATED = {"id": "Gated-v0", "module": "gated_env"}
 CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {

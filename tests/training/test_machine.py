@@ -15,8 +15,8 @@ from gymnast.config.schema import RunConfig
 from gymnast.envs.choose import cores
 from gymnast.errors import UsageError
 from gymnast.training import machine
+from gymnast.training.build import build
 from gymnast.training.machine import choose_device, choose_precision, choose_threads, prepare_gpu
-from gymnast.training.session import build
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 PICTURES = {"id": "Pictures-v0", "kwargs": {"size": [12, 14]}, "wrappers": ["pixels"], "vectorization": "inprocess"}

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from gymnast.config.load import resolve
+from gymnast.training.build import build
 from gymnast.training.report import Reporter
-from gymnast.training.session import build
 
 SMALL = ("env.n_envs=2", "algo.n_steps=8", "algo.batch_size=16", "env.vectorization=inprocess", "train.device=cpu")
 

@@ -26,8 +26,9 @@ from gymnast.envs.vector import VectorEnv
 from gymnast.metrics.sinks.jsonl import read_rows
 from gymnast.runs import checkpoint
 from gymnast.timing import StageTimer
+from gymnast.training.build import build
 from gymnast.training.iteration import iterate, prepare_next, start
-from gymnast.training.session import build, repeats
+from gymnast.training.session import repeats
 from gymnast.training.train import resume_point
 
 HAS_ENVPOOL = importlib.util.find_spec("envpool") is not None

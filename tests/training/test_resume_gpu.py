@@ -14,9 +14,10 @@ from gymnast.errors import NonFiniteError
 from gymnast.rollout.buffer import Batch
 from gymnast.rollout.device import DeviceRollout
 from gymnast.timing import StageTimer
+from gymnast.training.build import build
 from gymnast.training.captured import can_capture
 from gymnast.training.iteration import iterate, prepare_next, start
-from gymnast.training.session import Session, build
+from gymnast.training.session import Session
 from gymnast.training.update import update
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU")

@@ -22,11 +22,12 @@ from gymnast.metrics.sinks.jsonl import read_rows
 from gymnast.runs import checkpoint, index, lineage
 from gymnast.runs.store import Run
 from gymnast.training import loop, train
+from gymnast.training.build import build
 from gymnast.training.evaluations import Evaluations
 from gymnast.training.fitting import fit
 from gymnast.training.iteration import start
 from gymnast.training.rewind import rewind
-from gymnast.training.session import Session, build, policy_tensors
+from gymnast.training.session import Session, policy_tensors
 from gymnast.training.transfer import Transfer, find_source, take_over
 
 CARTPOLE = {"id": "CartPole-v1", "time_limit": 40}

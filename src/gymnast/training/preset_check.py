@@ -32,8 +32,8 @@ from gymnast.envs.registry import env_spec
 from gymnast.errors import MissingPackageError
 from gymnast.evaluation.video import encode
 from gymnast.timing import StageTimer
+from gymnast.training.build import build
 from gymnast.training.iteration import iterate, start
-from gymnast.training.session import build
 
 OK, FAILED, MISSING, SKIPPED = "ok", "failed", "missing", "skipped"
 STEPS = 20

@@ -25,8 +25,9 @@ from gymnast.rollout.buffer import Batch
 from gymnast.runs import checkpoint, lineage
 from gymnast.runs.store import Run
 from gymnast.timing import StageTimer
+from gymnast.training.build import build
 from gymnast.training.iteration import iterate, prepare_next, start
-from gymnast.training.session import Session, build, repeats
+from gymnast.training.session import Session, repeats
 from gymnast.training.tracing import Hashes, HashObserver, batch_tensors, read_trace
 from gymnast.training.transfer import begin_again
 

@@ -21,13 +21,14 @@ from gymnast.metrics.sinks.jsonl import JsonlSink
 from gymnast.runs import checkpoint, index
 from gymnast.runs.bench import settled
 from gymnast.runs.store import Run
+from gymnast.training.build import build
 from gymnast.training.evaluations import Evaluations
 from gymnast.training.exactness import caveats
 from gymnast.training.failures import memory_explained
 from gymnast.training.loop import Loop, TrainResult
 from gymnast.training.progress import Progress
 from gymnast.training.report import Reporter
-from gymnast.training.session import Session, build, repeats
+from gymnast.training.session import Session, repeats
 from gymnast.training.signals import StopRequest
 from gymnast.training.stopping import make_cadence, make_rules
 from gymnast.training.transfer import Source, find_source, take_over
