@@ -86,10 +86,11 @@ class OurRun:
         config: str = CONFIG,
         env: Mapping[str, str] | None = None,
         memory: bool = False,
+        timeout: float = 900.0,
     ) -> None:
         with tempfile.TemporaryDirectory(prefix="gymnast-runs-") as folder:
             command = [*gymnast(), "train", config, *arguments, "--runs-dir", folder]
-            self.process = run_process(command, env=env, memory=memory)
+            self.process = run_process(command, env=env, memory=memory, timeout=timeout)
             if self.process.exit_code:
                 raise SystemExit(f"gymnast train failed:\n{self.process.text[-3000:]}")
             run = next(path.parent for path in Path(folder).glob("*/status.json") if not path.parent.is_symlink())

@@ -5,6 +5,7 @@ It runs on a terminal (pty), as a user's does, so that nothing a user sees is sw
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import json
 import os
@@ -25,6 +26,9 @@ from typing import Any
 POLL_SECONDS = 0.02
 PROPORTIONAL_SECONDS = 0.5
 """Between polls of the memory with shared pages counted once, each of which takes milliseconds."""
+ORPHAN_SECONDS = 5.0
+"""How long what a process leaves behind may take to end."""
+_SET_CHILD_SUBREAPER = 36
 _ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[=>()][0-9A-B]?)")
 
 
@@ -38,6 +42,7 @@ class Process:
     """Unix time of the start."""
     output: list[tuple[float, str]]
     cpu: float
+    """CPU seconds of the whole tree."""
     foreign: float
     """Cores used by everything else, on average."""
     peak_mb: float | None
@@ -75,7 +80,11 @@ class Process:
 def run_process(
     argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None, memory: bool = False, timeout: float = 900.0
 ) -> Process:
-    """Run `argv` on a terminal in an empty folder and measure it. `memory` polls the process tree every 20 ms."""
+    """Run `argv` on a terminal in an empty folder and measure it.
+
+    `memory` polls the process tree every 20 ms, which costs a small machine some of its speed.
+    """
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans come to this process, which counts their CPU
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 140, 0, 0))
     threads = {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}  # a setting of this shell must not decide a comparison
@@ -97,11 +106,11 @@ def run_process(
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - begin
         process.returncode = os.waitstatus_to_exitcode(status)
-        foreign = busy_seconds() - busy - (usage.ru_utime + usage.ru_stime) - (time.process_time() - own)
+        cpu = usage.ru_utime + usage.ru_stime + _orphans_cpu(process.pid)
+        foreign = busy_seconds() - busy - cpu - (time.process_time() - own)
+        foreign = max(0.0, foreign / (time.perf_counter() - begin))
         os.close(master)
     peak = max(polled, usage.ru_maxrss / 1024) if memory else None  # maxrss: one process, but no gaps between polls
-    cpu = usage.ru_utime + usage.ru_stime
-    foreign = max(0.0, foreign / wall)
     return Process(process.returncode, wall, started, output, cpu, foreign, peak, proportional if memory else None)
 
 
@@ -132,6 +141,29 @@ def _watch(
                 os.killpg(pid, signal.SIGKILL)
     finally:
         os.close(ended)
+
+
+def _orphans_cpu(session: int) -> float:
+    """CPU seconds of what a process left behind: env workers, whose server its end does not wait for."""
+    cpu, deadline = 0.0, time.perf_counter() + ORPHAN_SECONDS
+    while time.perf_counter() < deadline and (orphans := [pid for pid in _children() if _session(pid) == session]):
+        for pid in orphans:
+            ended, _, usage = os.wait4(pid, os.WNOHANG)
+            cpu += (usage.ru_utime + usage.ru_stime) if ended else 0.0
+        time.sleep(0.01)
+    return cpu
+
+
+def _children() -> list[int]:
+    tasks = Path("/proc/self/task").iterdir()
+    return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+
+
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:  # reaped meanwhile
+        return None
 
 
 def _tree_mb(pid: int, kib: Callable[[Path], int]) -> float:

@@ -41,6 +41,13 @@ def test_memory_counts_the_children() -> None:
     assert 2 * MEGABYTES < float(found.stdout) < 2 * MEGABYTES + 80
 
 
+def test_cpu_counts_what_a_process_leaves_behind() -> None:
+    busy = "import time\nwhile time.process_time() < 0.6: pass"
+    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {busy!r}])"  # ends at once
+    process = run_process([sys.executable, "-c", code])
+    assert process.exit_code == 0 and process.cpu > 0.6
+
+
 def test_a_hanging_process_is_ended() -> None:
     process = run_process([sys.executable, "-c", "import time; time.sleep(100)"], timeout=0.5)
     assert process.exit_code < 0

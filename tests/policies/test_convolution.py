@@ -106,6 +106,33 @@ def test_the_folded_layer_is_the_plain_convolution(channels: int, kernel: int, s
 @pytest.mark.parametrize(
     ("layer", "size"),
     [
+        (nn.Conv2d(4, 8, 8, 4), (84, 84)),
+        (nn.Conv2d(3, 5, (3, 4), (1, 2), padding=(1, 0)), (11, 14)),
+        (nn.Conv2d(4, 8, 8, 4), (84, 86)),
+        (nn.Conv2d(4, 8, 6, 4), (84, 84)),
+        (nn.Conv2d(4, 8, 8, 4, padding=2), (84, 84)),
+    ],
+    ids=["nature", "unlike sides", "picture", "kernel", "padded"],
+)
+def test_columns_side_by_side_are_the_plain_convolution(layer: nn.Conv2d, size: tuple[int, int]) -> None:
+    images = torch.rand(2, layer.in_channels, *size, generator=torch.Generator().manual_seed(0))
+    results = []
+    for laid_out in (images, images.contiguous(memory_format=torch.channels_last)):
+        for function in (layer, lambda x: convolve(x, layer)):
+            x = laid_out.clone().requires_grad_()
+            layer.zero_grad()
+            y = function(x)
+            y.square().sum().backward()
+            assert layer.bias is not None
+            results.append((y.detach(), x.grad, layer.weight.grad, layer.bias.grad))
+    for result in results[1:]:
+        for one, other in zip(results[0], result, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("layer", "size"),
+    [
         (nn.Conv2d(4, 8, 3, 1), (84, 84)),
         (nn.Conv2d(4, 8, 8, 4, padding=1), (84, 84)),
         (nn.Conv2d(4, 8, 7, 4), (84, 84)),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,7 @@ import torch
 from gymnasium import spaces
 
 from gymnast.config.schema import ConvLayer, PolicyConfig
+from gymnast.envs.spaces import allocate, copy_rows, row
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.flat import FlatParameters
 
@@ -75,6 +79,69 @@ def test_only_images_are_copied_and_only_when_needed() -> None:
     assert packed["v"] is obs["v"] and packed["a"].shape == (8, 84, 84, 4)
     last, images = made(SHAPES["channels last"], "float32")
     assert last.encoder.packed(images).data_ptr() == images.data_ptr()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_images_laid_out_for_the_network_are_packed_already(name: str) -> None:
+    space = SHAPES[name]
+    policy, obs = made(space, "float32", LAYERS if name in ("more channels than rows", "one channel") else "nature")
+    arrays = policy.encoder.laid_out(allocate(space, (3, 8)))
+    copy_rows(
+        row(arrays, 1), {key: part.numpy() for key, part in obs.items()} if isinstance(obs, dict) else obs.numpy()
+    )
+    for array, part in _pairs(arrays, obs):
+        assert array.shape == (3, *part.shape) and array.dtype == part.numpy().dtype
+        assert (array[1] == part.numpy()).all() and not array[::2].any()
+    stored: Any = (
+        {key: torch.from_numpy(array).flatten(0, 1) for key, array in arrays.items()}
+        if isinstance(arrays, dict)
+        else torch.from_numpy(arrays).flatten(0, 1)
+    )
+    packed = policy.encoder.packed(stored)
+    for one, other in _pairs(packed, stored):
+        assert one.data_ptr() == other.data_ptr()  # nothing was copied
+    eight = torch.arange(8, 16)
+    for one, other in _pairs(_taken(packed, eight), _taken(policy.encoder.packed(obs), eight - 8)):
+        assert torch.equal(one, other)
+
+
+def _pairs(first: Any, second: Any) -> list[tuple[Any, Any]]:
+    return [(first[key], second[key]) for key in first] if isinstance(first, dict) else [(first, second)]
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_memory_kept_from_minibatch_to_minibatch_leaks_nothing(precision: str) -> None:
+    policy, obs = made(FIRST, precision)
+    flat = FlatParameters(policy)
+
+    def gradient(images: torch.Tensor, of: ActorCritic, flat: FlatParameters) -> torch.Tensor:
+        flat.grads.zero_()
+        with torch.no_grad():
+            params, value, tape = of.run(images)
+            of.backprop(tape, torch.ones_like(params), value)
+        return flat.grads.clone()
+
+    for images in (obs[:3], obs, obs[5:], obs[:1], obs):  # growing, shrinking and back
+        fresh = copy.deepcopy(policy)
+        fresh.encoder.nets[0]._kept = None
+        assert torch.equal(gradient(images, policy, flat), gradient(images, fresh, FlatParameters(fresh)))
+
+
+def test_learning_does_not_import_packages_for_algebra() -> None:
+    """They take tens of megabytes and a second; torch imports them for a gradient that is given to it."""
+    code = (
+        "import sys, numpy as np, torch\nfrom gymnasium import spaces\n"
+        "from gymnast.config.schema import PolicyConfig\nfrom gymnast.policies.actor_critic import ActorCritic\n"
+        "from gymnast.policies.flat import FlatParameters\n"
+        "space = spaces.Box(0, 255, (4, 84, 84), np.uint8)\n"
+        "policy = ActorCritic(PolicyConfig(cnn='nature', precision='float32'), space, spaces.Discrete(3))\n"
+        "flat = FlatParameters(policy)\ntorch.set_grad_enabled(False)\n"
+        "params, value, tape = policy.run(torch.ones(2, 4, 84, 84, dtype=torch.uint8))\n"
+        "policy.backprop(tape, torch.ones_like(params), value)\n"
+        "print(float(flat.grads.norm()) > 0, 'sympy' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["True", "False"]
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16"])

@@ -20,7 +20,7 @@ from gymnast.rollout.device import DeviceRollout
 from gymnast.rollout.device_collect import DeviceCollector
 from gymnast.runs import checkpoint
 from gymnast.timing import StageTimer
-from gymnast.training import loop, session
+from gymnast.training import build, loop
 from gymnast.training.train import train
 
 pytest.importorskip("ale_py", reason="ale-py is not installed")
@@ -55,7 +55,7 @@ def pong(**train_section: Any) -> RunConfig:
 
 def collected(*, ahead: bool, runs_on: list[bool]) -> list[tuple[Any, ...]]:
     """Rollouts of a policy that does not learn, and the state of the envs at the end."""
-    made = session.build(pong())
+    made = build.build(pong())
     try:
         first = DeviceRollout(T, made.envs, made.policy, torch.device("cpu"))
         made.rollout = first
@@ -100,7 +100,7 @@ def on_device(monkeypatch: pytest.MonkeyPatch) -> None:
     def rollout(n_steps: int, envs: Any, policy: Any, *_: Any) -> DeviceRollout:
         return DeviceRollout(n_steps, envs, policy, torch.device("cpu"))
 
-    monkeypatch.setattr(session, "_make_rollout", rollout)
+    monkeypatch.setattr(build, "_make_rollout", rollout)
     monkeypatch.setattr(loop, "DRAIN_ITERATIONS", 3)
 
 

@@ -17,13 +17,9 @@ from gymnast.metrics.sinks.jsonl import read_rows
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.rollout.auto_steps import measure_n_steps
 from gymnast.seeding import env_seeds, sequence
-from gymnast.training.session import (
-    build,
-    choose_device,
-    load_policy,
-    policy_tensors,
-    warm_up_normaliser,
-)
+from gymnast.training.build import build
+from gymnast.training.machine import choose_device
+from gymnast.training.session import load_policy, policy_tensors, warm_up_normaliser
 from gymnast.training.train import train
 
 ENDLESS = {"env": {"id": "CliffWalking-v1", "n_envs": 2}, "algo": {"id": "reinforce"}, "train": {"env_steps": 1000}}

@@ -59,6 +59,7 @@ def start_training(
         from gymnast.envs.workers import start_server
 
         start_server(atari=env.atari is not None)  # its imports run beside those of torch
+    _let_idle_threads_sleep(resolved)
     with leaving_at_once():
         from gymnast.training.train import train
 
@@ -107,6 +108,7 @@ def resume_training(
             f"Run {run.id} has begun already, and init_from is for new ones: "
             f"gymnast train {resolved.config.name} --init-from {resolved.config.train.init_from}"
         )
+    _let_idle_threads_sleep(resolved)
     with leaving_at_once():
         from gymnast.training.train import Resume, resume_point, train
 
@@ -126,6 +128,12 @@ def resume_training(
                 f"Give it more: gymnast resume {run.id} {option} {2 * done}"
             )
     _leave(train(resolved, root, reporter=reporter, resume=Resume(run, point, optimizer), profile=_profile(profile)))
+
+
+def _let_idle_threads_sleep(resolved: Resolved) -> None:
+    """Keep torch's threads from spinning on the cores that env workers need; read once, when torch is imported."""
+    if resolved.config.env.vectorization == "workers" and not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
+        os.environ["GOMP_SPINCOUNT"] = "1000"
 
 
 def generic(env_id: str, algorithm: str, env: dict[str, Any]) -> dict[str, Any]:

@@ -92,6 +92,7 @@ class ConvNet(nn.Module):
                     )
         self.linear = nn.Linear(channels * height * width, self.size)
         self.dtype = torch.bfloat16 if config.precision == "bf16" else torch.float32
+        self._kept: Tensor | None = None
 
     def initialise(self, init: str, generator: torch.Generator) -> None:
         """Orthogonal with gain √2 and zero bias, or torch's own."""
@@ -107,15 +108,15 @@ class ConvNet(nn.Module):
                     layer.weight.uniform_(-bound, bound, generator=generator)
                     layer.bias.uniform_(-bound, bound, generator=generator)  # type: ignore[union-attr]
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Features [B, size] in float32."""
+    def forward(self, x: Tensor, *, keep: bool = False) -> Tensor:
+        """Features [B, size] in float32. `keep` is for calls whose gradients are taken before the next one."""
         scale = 1.0 / 255.0 if x.dtype == torch.uint8 else 1.0
         x = channels_first(x, x.shape[1:])  # as the env gives them, or `packed`
         layers = list(self.body)
         if x.is_cuda and _folds(layers[0], x):
             x = F.relu_(_folded(x.to(self.dtype), layers.pop(0), scale))
             scale = 1.0
-        x = x.to(self.dtype, memory_format=torch.channels_last)
+        x = self._converted(x, keep=keep)
         for layer in layers:
             if isinstance(layer, _ImpalaStage):
                 x = layer(x, scale)
@@ -126,6 +127,19 @@ class ConvNet(nn.Module):
         # The last ReLU comes after the change of layout: its gradient then lies as its result does, and costs a tenth.
         x = F.relu(x.flatten(1))
         return F.relu_(F.linear(x, *_weights(self.linear, self.dtype))).float()
+
+    def _converted(self, x: Tensor, *, keep: bool) -> Tensor:
+        """The images in the arithmetic's type and layout."""
+        if x.is_cuda or x.dtype == self.dtype:
+            return x.to(self.dtype, memory_format=torch.channels_last)
+        x = x.contiguous(memory_format=torch.channels_last)  # bytes are turned faster than what they become
+        if not keep:
+            return x.to(self.dtype)
+        # The same memory for every minibatch: tens of megabytes from the system each time take longer than filling them.
+        if self._kept is None or len(self._kept) < len(x) or self._kept.shape[1:] != x.shape[1:]:
+            with torch.inference_mode(False):
+                self._kept = torch.empty_like(x, dtype=self.dtype)
+        return self._kept[: len(x)].copy_(x)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -149,20 +163,52 @@ class ConvNet(nn.Module):
             return x
         return images.permute(0, 2, 3, 1).contiguous()
 
+    def laid_out(self, images: np.ndarray) -> np.ndarray:
+        """Zeros of the type and shape [T, N, …] of these images, in memory of which `packed` is a view."""
+        channels, height, _ = image_shape(self.shape)
+        has_channels_last = len(self.shape) == 3 and self.shape[0] > self.shape[2]
+        if channels >= height or has_channels_last:
+            return images
+        turned = np.moveaxis(images, 2, 4)  # [C, H, W] as [H, W, C], stacked [S, H, W, C] as [H, W, S, C]
+        return np.moveaxis(np.zeros(turned.shape, images.dtype), 4, 2)
+
     def run(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Features, and the tape that `backprop` needs."""
         with torch.enable_grad():
-            y = self.forward(x)
+            y = self.forward(x, keep=True)
         return y.detach(), y
 
     def backprop(self, tape: Tensor, gradient: Tensor) -> None:
         """Add the parameters' gradients to `.grad`."""
-        torch.autograd.backward(tape, gradient)
+        if tape.is_cuda:
+            torch.autograd.backward(tape, gradient)
+            return
+        # The same from a scalar: given a gradient, torch imports sympy (tens of megabytes) to compare the two shapes.
+        with torch.enable_grad():
+            total = (tape * gradient).sum()
+        torch.autograd.backward(total)
 
 
 def convolve(x: Tensor, layer: Any, scale: float = 1.0) -> Tensor:
     """The layer in the type and memory format of `x`; the input counts `scale` times."""
-    return F.conv2d(x, *_weights(layer, x.dtype, scale), layer.stride, layer.padding)
+    weight, bias = _weights(layer, x.dtype, scale)
+    rows, columns = layer.stride
+    if (
+        not x.is_cuda
+        and columns > 1
+        and layer.kernel_size[1] % columns == x.shape[3] % columns == layer.padding[1] == 0
+    ):
+        x, weight, columns = _side_by_side(x, columns), _side_by_side(weight, columns), 1
+    return F.conv2d(x, weight, bias, (rows, columns), layer.padding)
+
+
+def _side_by_side(x: Tensor, n: int) -> Tensor:
+    """The channels of `n` columns as those of one: a view of channels-last memory.
+
+    With as many more channels and no horizontal stride, a CPU computes Nature's gradients faster: a tenth to a fifth.
+    """
+    batch, channels, height, width = x.shape
+    return x.permute(0, 2, 3, 1).reshape(batch, height, width // n, n * channels).permute(0, 3, 1, 2)
 
 
 _HELD = "held_weights"

@@ -110,6 +110,17 @@ class Encoder(nn.Module):
             return self.nets[0].packed(obs)
         return {**obs, **{key: net.packed(obs[key]) for key, net in zip(self._pictured, self.nets, strict=True)}}
 
+    def laid_out(self, arrays: Any) -> Any:
+        """Arrays like these zeros [T, N, …], with images in the memory that `packed` gives without a copy."""
+        if not self.images:
+            return arrays
+        if not isinstance(arrays, dict):
+            return self.nets[0].laid_out(arrays)
+        return {
+            **arrays,
+            **{key: net.laid_out(arrays[key]) for key, net in zip(self._pictured, self.nets, strict=True)},
+        }
+
     def _pictures(self, obs: Observation) -> list[Tensor]:
         if isinstance(obs, Tensor):
             return [obs]

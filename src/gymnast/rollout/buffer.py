@@ -94,7 +94,7 @@ class Rollout:
 
     def _allocate(self, envs: VectorEnv, policy: ActorCritic) -> None:
         shape, distribution = (self.n_steps, self.n_envs), policy.distribution
-        self.obs_arrays = allocate(envs.observation_space, (self.n_steps + 1, self.n_envs))
+        self.obs_arrays = policy.encoder.laid_out(allocate(envs.observation_space, (self.n_steps + 1, self.n_envs)))
         self.mask_array = envs.new_mask((self.n_steps + 1, self.n_envs))
         self.action = torch.zeros((*shape, *distribution.action_shape), dtype=distribution.action_dtype)
         self.params = torch.zeros((*shape, distribution.n_params))

@@ -82,11 +82,9 @@ class AtariVector(VectorEnv):
         """Let the threads begin. An action that does not exist is refused here: there it would never be answered."""
         self._ale.send(self._index[actions].tolist(), self._strengths)  # lists are what it takes fastest
 
-    def recv(self, row: StepRow, freed: Callable[[], None] | None = None) -> Sequence[EndedEpisode]:
-        """Wait for the threads; all else is done while they may already step other envs."""
+    def recv(self, row: StepRow) -> Sequence[EndedEpisode]:
+        """Wait for the threads."""
         obs, reward, terminated, _, info = self._ale.recv()
-        if freed is not None:
-            freed()
         self._clock += 1
         self._returns += reward
         row.obs[...] = obs  # type: ignore[index]
