@@ -13,7 +13,7 @@ from gymnast.config.load import resolve
 @pytest.mark.parametrize(
     ("vectorization", "before", "expected"),
     [
-        ("workers", {}, "1000"),
+        ("workers", {}, "20000"),
         ("inprocess", {}, None),
         ("workers", {"GOMP_SPINCOUNT": "7"}, "7"),
         ("workers", {"OMP_WAIT_POLICY": "active"}, None),

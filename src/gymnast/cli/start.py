@@ -133,7 +133,7 @@ def resume_training(
 def _let_idle_threads_sleep(resolved: Resolved) -> None:
     """Keep torch's threads from spinning on the cores that env workers need; read once, when torch is imported."""
     if resolved.config.env.vectorization == "workers" and not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
-        os.environ["GOMP_SPINCOUNT"] = "1000"
+        os.environ["GOMP_SPINCOUNT"] = "20000"
 
 
 def generic(env_id: str, algorithm: str, env: dict[str, Any]) -> dict[str, Any]:

@@ -25,8 +25,10 @@ from gymnast.errors import GymnastError, UsageError
 from gymnast.redaction import expand
 
 NO_LIMIT = -1  # Gymnasium's word for episodes that are never cut off
-LANES_FROM = 4
+LANES_FROM = 2
 """Cores from which workers are stepped lane by lane."""
+MANY_CORES = 4
+"""Cores of which one is the trainer's alone, whatever it computes there."""
 WITHOUT_STATE = ("reward_clip", "reward_scale")
 """Wrappers of the whole batch that may as well run in the workers, on a part of it."""
 SINGLE_ENVS = ("inprocess", "workers")
@@ -121,7 +123,9 @@ def _lane_pool(config: EnvConfig, n_envs: int) -> VectorEnv:
     from gymnast.envs.lanes import LanePool
 
     one, mask = functools.partial(make_one, config), config.action_mask == "auto"
-    n_workers = config.n_workers if isinstance(config.n_workers, int) else cores() - 1  # one core is the trainer's
+    # Acting on images takes a core of its own; of many cores the trainer has one anyway.
+    own_core = cores() >= MANY_CORES or (config.atari is not None and config.atari.obs == "pixels")
+    n_workers = config.n_workers if isinstance(config.n_workers, int) else cores() - own_core
     return LanePool(
         lambda n: wrap(InProcessVector(one, n, action_mask=mask), config.wrappers, single_envs=True),
         n_envs,

@@ -10,9 +10,9 @@ import torch
 from gymnast import seeding
 from gymnast.config.plan import eval_envs
 from gymnast.config.schema import EnvConfig, RunConfig
-from gymnast.envs.choose import choose_vectorization, native_form, why_not_envpool
+from gymnast.envs.choose import choose_vectorization, cores, native_form, why_not_envpool
 from gymnast.envs.families.atari.protocol import protocol_of
-from gymnast.envs.make import SINGLE_ENVS, by_lanes, make_envs, make_one
+from gymnast.envs.make import MANY_CORES, SINGLE_ENVS, by_lanes, make_envs, make_one
 from gymnast.envs.vector import VectorEnv
 from gymnast.envs.wrappers import needs_single_envs
 from gymnast.errors import ConfigError
@@ -129,8 +129,9 @@ def weights_digest(tensors: Mapping[str, torch.Tensor]) -> str:
 def make_evaluation(config: RunConfig, env_config: EnvConfig) -> tuple[VectorEnv, TabularModel | None]:
     """Envs and transition table for evaluations of this run."""
     kind, _ = choose_vectorization(env_config)
-    native = kind in ("native", "envpool") or (kind == "workers" and by_lanes(env_config, config.eval.episodes))
-    return make_envs(env_config, eval_envs(config, native=native)), tabular_model_of(env_config)
+    in_lanes = kind == "workers" and cores() >= MANY_CORES and by_lanes(env_config, config.eval.episodes)
+    slots = eval_envs(config, native=in_lanes or kind in ("native", "envpool"))
+    return make_envs(env_config, slots), tabular_model_of(env_config)
 
 
 def run_evaluation(

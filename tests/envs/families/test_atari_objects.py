@@ -117,7 +117,8 @@ def test_pong_ball_is_where_the_picture_has_it() -> None:
     for age, _, picture, values in played("pong"):
         if age < UNDRAWN:
             continue
-        x, y, _, _, visible, *_ = values
+        x, y, _, _, visible, below, player_y, *_ = values
+        assert below == (y - player_y if visible else 0)
         found = picture["ball"]
         if not visible:
             assert found is None

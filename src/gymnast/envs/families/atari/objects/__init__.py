@@ -63,6 +63,11 @@ def speed(name: str, extent: float) -> Component:
     return Component(name=name, low=-extent, high=extent, unit="px/step")
 
 
+def offset(name: str, extent: float) -> Component:
+    """How far one centre is from another; 0 when one of them is missing."""
+    return Component(name=name, low=-extent, high=extent, unit="px")
+
+
 def flag(name: str) -> Component:
     """Yes or no."""
     return Component(name=name, low=0, high=1)
