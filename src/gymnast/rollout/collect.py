@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from gymnasium import spaces
 
-from gymnast.envs.lanes import LanePool
-from gymnast.envs.spaces import row as rows_of
 from gymnast.envs.spaces import stack
-from gymnast.envs.vector import EndedEpisode, VectorEnv, some_rows
+from gymnast.envs.vector import EndedEpisode, VectorEnv
 from gymnast.errors import EnvError, NonFiniteError
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.rollout.buffer import Observation, Rollout
@@ -39,8 +36,6 @@ def collect(
     `on_step` hears of the progress now and then.
     """
     device = generator.device
-    if isinstance(envs, LanePool) and device.type == "cpu" and episodes_per_env is None and _turns_pay(policy, envs):
-        return _collect_by_turns(policy, envs, rollout, generator, timer, on_step)
     ended: Ended = []
     finished = np.zeros(envs.n_envs, np.int64)
     clock = time.perf_counter
@@ -71,7 +66,7 @@ def collect(
                     if (finished >= episodes_per_env).all():
                         rollout.length = t + 1
                         break
-        _finish(policy, envs, rollout, ended, device)
+        finish(policy, envs, rollout, ended, device)
         in_policy += clock() - start
     if episodes_per_env is not None:
         rollout.valid = _whole_episodes(rollout, ended, episodes_per_env)
@@ -86,76 +81,7 @@ def collect(
     return ended
 
 
-def _turns_pay(policy: ActorCritic, envs: LanePool) -> bool:
-    """Whether acting for one lane at a time keeps up with the workers: images for many of them are better acted for together,
-    on all cores."""
-    return not policy.encoder.images or len(envs.lanes) == 2
-
-
-def _collect_by_turns(
-    policy: ActorCritic,
-    envs: LanePool,
-    rollout: Rollout,
-    generator: torch.Generator,
-    timer: StageTimer,
-    on_step: Callable[[int], None] | None,
-) -> Ended:
-    """The same lane by lane: while workers step some, this process acts for others. Each lane is always acted for by itself,
-    so its bits do not depend on who comes first."""
-    ended: Ended = []
-    n_steps, slots = rollout.n_steps, envs.lanes
-    rows = [[some_rows(row, lane) for row in rollout.rows] for lane in slots]
-    at = [0] * len(slots)
-    began, waited = time.perf_counter(), 0.0
-    rollout.length = n_steps
-    with torch.inference_mode(), policy.encoder.held(), one_thread():
-        noise = policy.distribution.noise((n_steps, rollout.n_envs), generator)
-
-        def act(lane: int) -> None:
-            t, here = at[lane], slots[lane]
-            mask = rollout.mask_steps[t]
-            obs = rows_of(rollout.obs_steps[t], here)
-            action, params, value = policy.act(obs, noise[t, here], None if mask is None else mask[here])
-            rollout.action_steps[t][here] = action
-            rollout.params_steps[t][here] = params
-            if value is not None:
-                rollout.value_steps[t][here] = value
-            envs.send_lane(lane, rollout.action_arrays[t][here])
-
-        for lane in range(len(slots)):
-            act(lane)
-        while min(at) < n_steps:
-            asked = time.perf_counter()
-            ready = envs.ready_lanes()
-            waited += time.perf_counter() - asked
-            for lane in ready:
-                ended.extend((at[lane], episode) for episode in envs.recv_lane(lane, rows[lane][at[lane]]))
-                at[lane] += 1
-                if at[lane] < n_steps:
-                    act(lane)
-                if on_step is not None and lane == 0 and at[0] % 64 == 0:
-                    on_step(at[0])
-    ended.sort(key=lambda found: (found[0], found[1].index))  # as if all slots had been stepped together
-    with torch.inference_mode():
-        _finish(policy, envs, rollout, ended, generator.device)
-    timer.add("env", waited)
-    timer.add("policy", time.perf_counter() - began - waited)
-    check(rollout, envs)
-    return ended
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Leave the other cores to env workers."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _finish(policy: ActorCritic, envs: VectorEnv, rollout: Rollout, ended: Ended, device: torch.device) -> None:
+def finish(policy: ActorCritic, envs: VectorEnv, rollout: Rollout, ended: Ended, device: torch.device) -> None:
     """Log-probabilities and values of all steps in one batch each, and what each step bootstraps from."""
     t = rollout.length
     params = rollout.params[:t].flatten(0, 1)

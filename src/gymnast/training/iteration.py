@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import torch
 
 from gymnast.algorithms.base import Coefficients
+from gymnast.envs.lanes import LanePool
 from gymnast.evaluation.evaluate import regret_of, success_of
 from gymnast.rollout.buffer import Batch
 from gymnast.rollout.collect import Ended, collect
+from gymnast.rollout.turns import collect_by_turns, turns_pay
 from gymnast.timing import StageTimer
 from gymnast.training.captured import can_capture
 from gymnast.training.session import Session, warm_up_normaliser
@@ -94,9 +96,12 @@ def _collect(session: Session, timer: StageTimer, on_step: Callable[[int], None]
         rollout, ended = session.collector(session.action_generator, timer, on_step, runs_on=session.runs_on)
         session.rollout = rollout
         return ended
+    policy, envs, whole_episodes = session.policy, session.envs, session.algorithm.episodes_per_env is not None
+    if isinstance(envs, LanePool) and turns_pay(policy, envs) and not whole_episodes:
+        return collect_by_turns(policy, envs, session.rollout, session.action_generator, timer, on_step)
     return collect(
-        session.policy,
-        session.envs,
+        policy,
+        envs,
         session.rollout,
         session.action_generator,
         timer,
