@@ -293,7 +293,7 @@ def defend(seen: list[float], last: int) -> int:
     The paddle glides to where its knob points: in a step it makes three quarters of the way that is left, and a button moves the
     knob by 23 pixels, of which the paddle makes 6 in the same step.
     """
-    x, y, dx, dy, visible, player_y, player_dy, *_ = seen
+    x, y, dx, dy, visible, _, player_y, player_dy, *_ = seen
     steps, goal = 3.0, y if visible else 114.0
     if dx > 0:
         steps = max((139 - x) / dx, 0.01)
