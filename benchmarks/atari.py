@@ -152,14 +152,15 @@ def breakout(options: argparse.Namespace) -> None:
         process.wait(60)
     run = max(options.folder.glob("*/metrics.jsonl"), key=lambda path: path.stat().st_mtime).parent
     rows, status = read_rows(run / "metrics.jsonl"), json.loads((run / "status.json").read_text())
-    scores = [[row["env_steps"], round(row["eval/return_mean"], 1)] for row in rows if row.get("eval/return_mean")]
+    judged = [row for row in rows if row.get("eval/return_mean") is not None]
+    scores = [[row["env_steps"], round(row["eval/return_mean"], 1)] for row in judged]
     record = {"name": "breakout_gpu", "complete": status["state"] == "finished", "config": BREAKOUT, "gpu": gpu()}
     record |= {"settings": options.settings, "source": source(), "machine": machine(), "versions": versions()}
     record |= {"finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "state": status["state"]}
     record |= {"env_steps": rows[-1]["env_steps"], "seconds": rows[-1]["time/seconds"], "scores": scores}
     write(RESULTS / "breakout_gpu.json", record | {"curve": curve(rows)})
     print(
-        f"{rows[-1]['env_steps']:,} steps, training return {rows[-1]['rollout/return_mean']:.1f}, evaluations {scores[-3:]}"
+        f"{rows[-1]['env_steps']:,} steps, training return {rows[-1]['rollout/return_mean']}, evaluations {scores[-3:]}"
     )
 
 

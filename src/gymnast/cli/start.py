@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gymnast.training.loop import TrainResult
     from gymnast.training.profile import Profile
 
+SPINS = "20000"
+"""How long a thread of torch looks for work: across the gaps within an update, and not through a step of the envs."""
+
 
 def start_training(
     reference: str,
@@ -133,7 +136,7 @@ def resume_training(
 def _let_idle_threads_sleep(resolved: Resolved) -> None:
     """Keep torch's threads from spinning on the cores that env workers need; read once, when torch is imported."""
     if resolved.config.env.vectorization == "workers" and not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
-        os.environ["GOMP_SPINCOUNT"] = "20000"
+        os.environ["GOMP_SPINCOUNT"] = SPINS
 
 
 def generic(env_id: str, algorithm: str, env: dict[str, Any]) -> dict[str, Any]:

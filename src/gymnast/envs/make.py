@@ -123,8 +123,8 @@ def _lane_pool(config: EnvConfig, n_envs: int) -> VectorEnv:
     from gymnast.envs.lanes import LanePool
 
     one, mask = functools.partial(make_one, config), config.action_mask == "auto"
-    # Acting on images takes a core of its own; of many cores the trainer has one anyway.
-    own_core = cores() >= MANY_CORES or (config.atari is not None and config.atari.obs == "pixels")
+    # Of two cores one acts on images while the other steps; of many cores the trainer has one anyway.
+    own_core = cores() >= MANY_CORES or (cores() == 2 and config.atari is not None and config.atari.obs == "pixels")
     n_workers = config.n_workers if isinstance(config.n_workers, int) else cores() - own_core
     return LanePool(
         lambda n: wrap(InProcessVector(one, n, action_mask=mask), config.wrappers, single_envs=True),
