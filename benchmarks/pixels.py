@@ -45,6 +45,7 @@ def overrides(options: argparse.Namespace, precision: str) -> list[str]:
         "env.atari.life_loss=terminal",
         "env.wrappers=[reward_clip]",
         "policy.cnn=nature",
+        "policy.background=0",
         "policy.hidden=[]",
         "policy.shared_trunk=false",
         "policy.init=orthogonal",

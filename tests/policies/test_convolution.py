@@ -66,6 +66,19 @@ def test_pixels_are_scaled_exactly_once(cnn: Any) -> None:
     assert torch.equal(images, before)  # what the rollout stores stays as it is
 
 
+@pytest.mark.parametrize("cnn", ["nature", "impala", LAYERS], ids=["nature", "impala", "layers"])
+def test_the_background_is_zero(cnn: Any) -> None:
+    ours = net(PolicyConfig(cnn=cnn, precision="float32", background=87), SMALL)
+    images = pixels(SMALL)
+    before = images.clone()
+    with torch.no_grad():
+        expected = ours((images.float() - 87.0) / 255.0)  # floats are taken as they are
+        torch.testing.assert_close(ours(images), expected, rtol=1e-5, atol=1e-6)
+    for _ in range(2):  # the second time in memory that is there already
+        torch.testing.assert_close(ours.run(images)[0], expected, rtol=1e-5, atol=1e-6)
+    assert torch.equal(images, before)
+
+
 def test_every_layout_is_the_same_picture() -> None:
     stack, height, width = 4, 40, 44
     frames = pixels(spaces.Box(0, 255, (stack, height, width, 3), np.uint8))

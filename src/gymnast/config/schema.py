@@ -97,6 +97,8 @@ class PolicyConfig(Model):
     `auto` is Nature's for uint8 images of at least 36×36 pixels; `none` lays them out flat."""
     cnn_features: PositiveInt | None = None
     """Size of the layer behind the convolutions: 512 for Nature's, 256 for IMPALA's. `hidden` follows it."""
+    background: float = Field(0.0, ge=0, le=255)
+    """Value of uint8 pixels that is zero for the CNN. Learning starts sooner when most of the picture has it; 0 is black."""
     precision: Literal["auto", "float32", "tf32", "bf16"] = "auto"
     """Arithmetic of the CNN; weights stay float32. `auto` is bf16 where the machine computes with it, else float32."""
     hidden: list[PositiveInt] = Field(default_factory=lambda: [64, 64])

@@ -1,7 +1,7 @@
 """Convolutional networks: from uint8 images to a vector of features that actor and critic share.
 
 Images stay uint8 until they reach the device. They are scaled to [0, 1] exactly once, and for nothing: the first layer's
-weights are divided by 255 instead of every pixel. Arithmetic runs in channels-last memory, in float32 or bf16; the weights
+weights are divided by 255 instead of every pixel. `policy.background` is subtracted before. Arithmetic runs in channels-last memory, in float32 or bf16; the weights
 that are learned and saved are float32. The backward pass is autograd's behind the two calls that `dense` has.
 """
 
@@ -92,6 +92,7 @@ class ConvNet(nn.Module):
                     )
         self.linear = nn.Linear(channels * height * width, self.size)
         self.dtype = torch.bfloat16 if config.precision == "bf16" else torch.float32
+        self.background = config.background
         self._kept: Tensor | None = None
 
     def initialise(self, init: str, generator: torch.Generator) -> None:
@@ -110,13 +111,14 @@ class ConvNet(nn.Module):
 
     def forward(self, x: Tensor, *, keep: bool = False) -> Tensor:
         """Features [B, size] in float32. `keep` is for calls whose gradients are taken before the next one."""
-        scale = 1.0 / 255.0 if x.dtype == torch.uint8 else 1.0
+        scale, zero = (1.0 / 255.0, self.background) if x.dtype == torch.uint8 else (1.0, 0.0)
         x = channels_first(x, x.shape[1:])  # as the env gives them, or `packed`
         layers = list(self.body)
         if x.is_cuda and _folds(layers[0], x):
-            x = F.relu_(_folded(x.to(self.dtype), layers.pop(0), scale))
+            x = F.relu_(_folded(_less(x.to(self.dtype), zero), layers.pop(0), scale))
             scale = 1.0
-        x = self._converted(x, keep=keep)
+        else:
+            x = _less(self._converted(x, keep=keep), zero)
         for layer in layers:
             if isinstance(layer, _ImpalaStage):
                 x = layer(x, scale)
@@ -187,6 +189,10 @@ class ConvNet(nn.Module):
         with torch.enable_grad():
             total = (tape * gradient).sum()
         torch.autograd.backward(total)
+
+
+def _less(x: Tensor, zero: float) -> Tensor:
+    return x.sub_(zero) if zero else x
 
 
 def convolve(x: Tensor, layer: Any, scale: float = 1.0) -> Tensor:

@@ -32,7 +32,7 @@ from gymnast.training.session import Session
 REWARDS, OPTIMIZER = "reward statistics", "optimizer"
 TURN = 1_000_001
 """Number of the evaluation before training: training counts from 0, `gymnast eval` plays number 1,000,000."""
-MEANING = ("activation", "normalize_obs", "squash_actions")
+MEANING = ("activation", "normalize_obs", "squash_actions", "background")
 """Settings of the policy under which the same tensors compute something else."""
 
 

@@ -46,6 +46,7 @@ ALGO: dict[str, dict[str, Any]] = {
 POLICY: dict[str, Any] = {
     "cnn": "none",  # MlpPolicy lays images out flat
     "cnn_features": None,
+    "background": 0.0,
     "precision": "float32",
     "hidden": [64, 64],
     "critic_hidden": None,

@@ -36,7 +36,7 @@ _KNOWN = {
     "env": {"id", "n_envs", "kwargs", "module", "time_limit", "wrappers", "action_mask", "vectorization", "n_workers"}
     | {"start_method", "worker_timeout", "on_worker_failure", "max_restarts", "resume_every"},
     "policy": {"hidden", "critic_hidden", "shared_trunk", "activation", "layer_norm", "dropout", "init", "log_std_init"}
-    | {"normalize_obs", "obs_clip", "cnn", "cnn_features", "precision"},  # the last three: without images, of no effect
+    | {"normalize_obs", "obs_clip", "cnn", "cnn_features", "background", "precision"},  # the last four are for images
     "algo": {"id", "learning_rate", "gamma", "max_grad_norm", "optimizer", "normalize_reward", "reward_clip", "n_steps"}
     | {"batch_size", "n_epochs", "gae_lambda", "clip_range", "clip_range_vf", "ent_coef", "vf_coef", "target_kl"}
     | {"normalize_advantage", "value_loss", "huber_delta", "episodes_per_env", "max_steps", "baseline"},
