@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,15 @@ def test_the_protocol_is_stored_with_the_score(tmp_path: Path) -> None:
     assert stored["differences"]["atari"]["sticky"] == 0.0
     assert result.evaluation.lengths == [40, 40]
     assert [row["frames"] for row in read_rows(result.run.folder / "metrics.jsonl")] == [128]
+
+
+def test_the_command_leaves_in_silence(tmp_path: Path) -> None:
+    """ALE's extension complains at exit of games that are still there."""
+    run(small("ppo", section(), env_steps=64), tmp_path)
+    command = [sys.executable, "-m", "gymnast", "eval", "@last", "-e", "2", "--runs-dir", str(tmp_path)]
+    played = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "over 2 episodes" in played.stdout
+    assert played.stderr == ""
 
 
 def test_eval_env_changes_only_what_it_names() -> None:

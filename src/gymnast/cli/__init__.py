@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -78,3 +79,4 @@ def imported() -> None:
     """Collect garbage again; what the imports made stays for good and need not be looked at."""
     gc.freeze()
     gc.enable()
+    atexit.register(gc.unfreeze)  # else what the frozen ones hold outlives ALE's extension, which complains of leaks

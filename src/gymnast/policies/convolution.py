@@ -182,10 +182,7 @@ class ConvNet(nn.Module):
 
     def backprop(self, tape: Tensor, gradient: Tensor) -> None:
         """Add the parameters' gradients to `.grad`."""
-        if tape.is_cuda:
-            torch.autograd.backward(tape, gradient)
-            return
-        # The same from a scalar: given a gradient, torch imports sympy (tens of megabytes) to compare the two shapes.
+        # From a scalar: given a gradient, torch imports sympy (a second, tens of megabytes) to compare the two shapes.
         with torch.enable_grad():
             total = (tape * gradient).sum()
         torch.autograd.backward(total)
