@@ -36,7 +36,8 @@ def test_a_variant_is_what_its_name_says(preset):
     assert atari.sticky == (0.0 if "deterministic" in variant else 0.25)
     assert (atari.skip, atari.noops, atari.frame_cap) == (4, 30, 108_000)
     assert config.spec.horizon == time_limit_of(config.env) == 27_000
-    assert config.eval.episodes == 100 and not config.eval.deterministic
+    assert config.eval.episodes == 100
+    assert atari.sticky or not config.eval.deterministic  # nothing else ends a rally that repeats itself
     if "Breakout" in preset:  # lives, and points of several sizes
         assert atari.life_loss == "terminal" and [wrapper.id for wrapper in config.env.wrappers] == ["reward_clip"]
 
