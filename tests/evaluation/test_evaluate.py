@@ -88,6 +88,22 @@ def test_each_slot_plays_its_quota(episodes: int, n_envs: int) -> None:
     counted = [ret for slot, share in enumerate(shares) for ret in envs.episodes[slot][:share]]
     assert sorted(result.returns) == sorted(counted)
     assert result.lengths == [int(ret) for ret in result.returns]
+    assert [len(envs.episodes[slot]) for slot in range(n_envs)] == shares.tolist()  # and rests after that
+
+
+def test_rest_changes_no_episode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether slots rest or play on, in this process or in others."""
+    made = [make_envs(EnvConfig(id="CartPole-v1", vectorization=kind), 5) for kind in ("inprocess", "workers")]
+    policy = policy_for(made[0])
+    for sampled in (False, True):
+        results = [evaluate(policy, envs, 12, env_seeds(0, "eval_envs", 5), deterministic=not sampled) for envs in made]
+        with monkeypatch.context() as patch:
+            patch.setattr(InProcessVector, "rest", lambda self, index: None)
+            results.append(evaluate(policy, made[0], 12, env_seeds(0, "eval_envs", 5), deterministic=not sampled))
+        assert len({tuple(result.returns) for result in results}) == 1
+        assert len(set(results[0].returns)) > 4
+    for envs in made:
+        envs.close()
 
 
 def test_same_seeds_same_episodes_fresh_seeds_fresh_ones() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import sys
 from collections.abc import Callable, MutableSequence, Sequence
@@ -96,14 +95,13 @@ class InProcessVector(VectorEnv):
             self._steps[i] = inner.step
             self._limits[i] = min((layer._max_episode_steps for layer in counting), default=NO_LIMIT)
 
-    def rest(self, slots: Sequence[int]) -> None:
-        """Let these slots stand still until the next reset: their observation stays, and nothing is rewarded or ends."""
+    def rest(self, index: int) -> None:
+        """Let a slot stand still until the next reset: its observation stays, and nothing is rewarded or ends."""
 
-        def still(i: int, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-            return self._latest_obs[i], 0.0, False, False, self._infos_at_rest
+        def still(action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            return self._latest_obs[index], 0.0, False, False, self._infos_at_rest
 
-        for i in slots:
-            self._steps[i], self._limits[i] = functools.partial(still, i), NO_LIMIT
+        self._steps[index], self._limits[index] = still, NO_LIMIT
 
     def _write_obs(self, target: Observation) -> None:
         latest = self._latest_obs

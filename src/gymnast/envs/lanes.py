@@ -68,9 +68,9 @@ class LanePool(WorkerPool):
             if not patient:
                 return []
 
-    def rest(self, slot: int) -> None:
+    def rest(self, index: int) -> None:
         """Let a slot stand still until the next reset: the others of its lane are then faster."""
-        self._shared.rests[slot] = True
+        self._shared.rests[index] = True
 
     def _look_after_workers(self) -> None:
         """Now and then: replace those that died or hang."""

@@ -91,6 +91,9 @@ class VectorEnv(ABC):
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue exactly where `save_state` was called."""
 
+    def rest(self, index: int) -> None:  # noqa: B027 - an adapter that cannot steps on, which nobody sees
+        """This slot's outcomes are of no interest until the next reset: it may stand still, so that others are faster."""
+
     def executed(self, index: int = 0) -> list[Any] | None:
         """The actions a slot's env was given in the last step, one per frame; None where no wrapper changes actions."""
         return None

@@ -306,7 +306,8 @@ def _serve_lanes(channel: Channel, vectors: Halves, shared: SharedRows) -> None:
             continue
         looks = 0
         if rests[turn].any():
-            vectors.bottoms[turn].rest(np.flatnonzero(rests[turn]).tolist())
+            for slot in np.flatnonzero(rests[turn]).tolist():
+                vectors.vectors[turn].rest(slot)
             rests[turn][...] = False
         try:
             ended = vectors.vectors[turn].step(actions[turn], rows[turn])

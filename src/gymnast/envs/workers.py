@@ -215,6 +215,10 @@ class WorkerPool(VectorEnv):
         self._seeds, self._original_seeds = list(state["seeds"]), list(state["seeds"])
         self._returns[:], self._lengths[:] = state["returns"], state["lengths"]
 
+    def rest(self, index: int) -> None:
+        """Let a slot stand still until the next reset."""
+        self._ask("rest", index)
+
     def executed(self, index: int = 0) -> list[Any] | None:
         """As the wrappers of the slot's env remember it."""
         given: list[Any] | None = self._ask("executed", index)

@@ -127,6 +127,8 @@ def evaluate(
     started = np.zeros(envs.n_envs, np.int64)  # step at which each slot's episode began
     with torch.inference_mode():
         envs.reset(seeds, row)
+        for index in np.flatnonzero(left == 0).tolist():
+            envs.rest(index)
         for step in itertools.count():
             noise = None if deterministic else policy.distribution.noise((envs.n_envs,), generator)
             action, _, _ = policy.act(_to(device, obs), noise, None if mask is None else mask.to(device))
@@ -135,6 +137,8 @@ def evaluate(
                 started[episode.index] = step + 1
                 if left[episode.index] > 0:
                     left[episode.index] -= 1
+                    if not left[episode.index]:
+                        envs.rest(episode.index)
                     _record(result, episode)
                     if on_episode is not None:
                         on_episode(len(result.returns))

@@ -77,7 +77,12 @@ def _dense(model: Sb3Model, space: spaces.Space) -> Network:
     features = 0
     if model.images:
         tensors, features = take_cnns(left, model, space)
-        settings = {"cnn": cnn_setting(model, space), "cnn_features": features, "background": 0.0, "precision": "float32"}
+        settings = {
+            "cnn": cnn_setting(model, space),
+            "cnn_features": features,
+            "background": 0.0,
+            "precision": "float32",
+        }
     shared = "mlp_extractor.shared_net"  # before 1.8; a copy in each chain computes the same
     chains = {
         "actor": _chain(left, model.where, shared, "mlp_extractor.policy_net", "action_net"),

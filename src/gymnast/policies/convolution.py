@@ -1,8 +1,9 @@
 """Convolutional networks: from uint8 images to a vector of features that actor and critic share.
 
 Images stay uint8 until they reach the device. They are scaled to [0, 1] exactly once, and for nothing: the first layer's
-weights are divided by 255 instead of every pixel. `policy.background` is subtracted before. Arithmetic runs in channels-last memory, in float32 or bf16; the weights
-that are learned and saved are float32. The backward pass is autograd's behind the two calls that `dense` has.
+weights are divided by 255 instead of every pixel. `policy.background` is subtracted before. Arithmetic runs in channels-last
+memory, in float32 or bf16; the weights that are learned and saved are float32. The backward pass is autograd's behind the two
+calls that `dense` has.
 """
 
 from __future__ import annotations

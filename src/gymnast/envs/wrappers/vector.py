@@ -53,6 +53,10 @@ class VectorWrapper(VectorEnv):
         """Pass through."""
         return self.inner.recv(row)
 
+    def rest(self, index: int) -> None:
+        """Pass through."""
+        self.inner.rest(index)
+
     def save_state(self) -> dict[str, Any]:
         """The inner state."""
         return self.inner.save_state()
