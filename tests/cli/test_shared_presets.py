@@ -89,4 +89,4 @@ def test_env_show() -> None:
     assert card["observation_space"] == "Box(0, 255, (128,), uint8)" and card["horizon"] == 27_000
     objects = json.loads(run("env", "show", "ALE/Pong-v5:objects_ppo", "--json"))
     assert [part["name"] for part in objects["observation"]][:2] == ["ball x", "ball y"]
-    assert objects["actions"] == ["NOOP", "RIGHT", "LEFT"]
+    assert objects["actions"] == ["NOOP", "FIRE", "RIGHT", "LEFT", "RIGHTFIRE", "LEFTFIRE"]

@@ -108,6 +108,25 @@ def test_pong_paddle_goes_where_the_notes_say():
     assert moved["RIGHT"] < -5 and moved["LEFT"] > 5 and moved["NOOP"] == 0
 
 
+def test_pong_ball_is_faster_when_struck_with_fire():
+    """As the notes say: a player who follows the ball and holds the button sees it come back up to four times as fast."""
+    config = resolve("ALE/Pong-v5:objects_deterministic_ppo").config
+    labels, names = config.spec.actions, [part.name for part in config.spec.observation]
+    dx, below = names.index("ball dx"), names.index("ball below player")
+    fastest = {}
+    for held, (still, up, down) in {"": ("NOOP", "RIGHT", "LEFT"), "FIRE": ("FIRE", "RIGHTFIRE", "LEFTFIRE")}.items():
+        env = make_one(config.env)
+        obs, _ = env.reset(seed=1)
+        speeds = []
+        for _ in range(1500):
+            label = down if obs[below] > 4 else up if obs[below] < -4 else still
+            obs = env.step(labels.index(label))[0]
+            speeds.append(-obs[dx])  # towards the other player, who strikes as hard as it always does
+        fastest[held] = max(speeds)
+        env.close()
+    assert fastest == {"": 4, "FIRE": 16}  # pixels per step of four frames
+
+
 def test_every_game_resolves_from_the_base():
     games = ids_like("ALE/*-v5")
     assert len(games) > 100
