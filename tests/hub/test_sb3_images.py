@@ -183,7 +183,7 @@ def test_commands_and_the_start_of_a_run(pong: tuple[Path, Any], tmp_path: Path)
     assert told.returncode == 0, told.stderr
     assert "conv 8×8, stride 4, relu" in told.stdout
     result = gymnast.train(
-        "ALE/Pong-v5:rgb_ppo", "env.n_envs=2", "algo.n_steps=8", "algo.batch_size=16", "algo.n_epochs=1",
+        "ALE/Pong-v5:rgb_ppo", "policy.background=0", "env.n_envs=2", "algo.n_steps=8", "algo.batch_size=16", "algo.n_epochs=1",
         "eval.episodes=1", "env.atari.frame_cap=200", "train.threads=1", "eval.mode=inprocess", "env.vectorization=inprocess",
         env_steps=16, init_from=str(path), runs_dir=tmp_path / "runs",
     )  # fmt: skip
