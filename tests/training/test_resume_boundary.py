@@ -23,6 +23,7 @@ from gymnast.config.schema import EnvConfig
 from gymnast.envs import make as making
 from gymnast.envs.native import NativeVector
 from gymnast.envs.vector import VectorEnv
+from gymnast.errors import CheckpointError
 from gymnast.metrics.sinks.jsonl import read_rows
 from gymnast.runs import checkpoint
 from gymnast.timing import StageTimer
@@ -233,8 +234,17 @@ def test_weights_on_disk_never_stand_without_a_point_to_go_on_from(env: dict[str
         def update(self, history: Any, now: float) -> None:
             super().update(history, now)
             (folder,) = tmp_path.glob("[a-z]????")
-            found = [checkpoint.load(folder / "checkpoints" / f"step={step}") for step in checkpoint.steps(folder)]
-            exact.append([repeats(one.state) for one in found])
+            exact.append([repeats(one.state) for one in self.on_disk(folder)])
+
+        def on_disk(self, folder: Path) -> list[checkpoint.Checkpoint]:
+            """All there is; looked for again when the saver's thread removes one meanwhile."""
+            steps = checkpoint.steps(folder)
+            try:
+                return [checkpoint.load(folder / "checkpoints" / f"step={step}") for step in steps]
+            except CheckpointError:
+                if checkpoint.steps(folder) == steps:
+                    raise
+                return self.on_disk(folder)
 
     run(resolved, tmp_path, Looking())
     seen = [point for point in exact[:-1] if point]
