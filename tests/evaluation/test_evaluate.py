@@ -103,6 +103,12 @@ def test_rest_changes_no_episode(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len({tuple(result.returns) for result in results}) == 1
         assert len(set(results[0].returns)) > 4
     for envs in made:
+        row = envs.new_row()
+        envs.reset(list(range(5)), row)
+        before = row.obs.copy()
+        envs.rest(1)
+        envs.step(np.zeros(5, np.int64), row)
+        assert [i for i in range(5) if (row.obs[i] == before[i]).all()] == [1]
         envs.close()
 
 

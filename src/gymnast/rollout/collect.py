@@ -35,11 +35,11 @@ def collect(
     With `episodes_per_env`, stop when every slot has finished that many and mark only their samples as valid.
     `on_step` hears of the progress now and then.
     """
-    device = generator.device
     ended: Ended = []
     finished = np.zeros(envs.n_envs, np.int64)
     clock = time.perf_counter
     in_env = in_policy = 0.0
+    device = generator.device
     rollout.length = rollout.n_steps
     with torch.inference_mode(), policy.encoder.held():
         start = clock()
