@@ -12,7 +12,7 @@ with SB3 in one process, which takes less. It is polled in a run of its own for 
 Bars (issue 6, two cores): ≥ 1.6× SB3 in float32, ≥ 2.3× in bf16, no more memory.
 
 `--scores` is about what bf16 costs instead: the same short training in both precisions, on the same seeds.
-On a machine with a GPU: `--device cuda --threads 0 --peer-python PYTHON [--peer-path FOLDER]`.
+On a machine with a GPU, where only the rate is compared: `--device cuda --threads 0 --peer-python PYTHON [--peer-path FOLDER]`.
 """
 
 from __future__ import annotations
@@ -132,15 +132,17 @@ def summarise(record: dict[str, Any], precisions: list[str]) -> dict[str, Any]:
         name = f"gymnast {precision}"
         summary[f"{name} steps/s"] = spread(record, "steps_per_second", name)
         speed = summary[f"{name} ÷ sb3"] = ratio(record, "steps_per_second", name, best)
+        if "memory" not in record:
+            continue
         for kind in ("proportional", "resident"):
             summary[f"{name} MB, {kind}"] = record["memory"][name][f"{kind}_mb"]
         part = record["memory"][name]["proportional_mb"] / record["memory"]["sb3 dummy"]["proportional_mb"]
-        if record["config"]["device"] == "cpu":
-            if bar := BARS.get(precision):
-                summary[f"bar of {precision}"] = verdict(speed["median"], f"≥ {bar}× sb3", at_least=bar)
-            summary[f"bar of {precision}, memory"] = verdict(part, "no more than sb3", at_most=1.0)
-    for kind in ("proportional", "resident"):
-        summary[f"sb3 dummy MB, {kind}"] = record["memory"]["sb3 dummy"][f"{kind}_mb"]
+        if bar := BARS.get(precision):
+            summary[f"bar of {precision}"] = verdict(speed["median"], f"≥ {bar}× sb3", at_least=bar)
+        summary[f"bar of {precision}, memory"] = verdict(part, "no more than sb3", at_most=1.0)
+    if "memory" in record:
+        for kind in ("proportional", "resident"):
+            summary[f"sb3 dummy MB, {kind}"] = record["memory"]["sb3 dummy"][f"{kind}_mb"]
     return summary
 
 
@@ -151,7 +153,7 @@ def throughput(options: argparse.Namespace) -> None:
         f"gymnast {precision}": functools.partial(ours, options, precision) for precision in precisions
     }
     contestants |= {f"sb3 {kind}": functools.partial(sb3, options, kind) for kind in options.vec_env or VEC_ENVS}
-    if "sb3 dummy" not in contestants:
+    if options.device == "cpu" and "sb3 dummy" not in contestants:
         raise SystemExit("Memory is compared with SB3 in one process: --vec-env dummy must be among the contestants.")
     names = ("game", "device", "n_envs", "n_steps", "batch_size", "n_epochs", "iterations", "threads", "pairs")
     config = {name: getattr(options, name) for name in names}
@@ -162,8 +164,9 @@ def throughput(options: argparse.Namespace) -> None:
     suffix = "" if (options.game, options.device) == ("pong", "cpu") else f"_{options.game}_{options.device}"
     name = options.name or f"pixels{suffix}"
     record = interleave(name, config, contestants, options.pairs, quiet=not options.no_wait)
-    contestants.pop("sb3 subproc", None)  # a process per env: it needs more memory anyway
-    record["memory"] = {name: run(0, memory=True) for name, run in contestants.items()}
+    if options.device == "cpu":
+        contestants.pop("sb3 subproc", None)  # a process per env: it needs more memory anyway
+        record["memory"] = {name: run(0, memory=True) for name, run in contestants.items()}
     finish(record, summarise(record, precisions))
 
 
