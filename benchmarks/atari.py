@@ -4,7 +4,7 @@ solve     `gymnast train ALE/Pong-v5:VARIANT --seed S`: seconds from the start o
           of at least 18, and to the end of the first iteration. With a GPU one short process runs before the timed ones,
           because the first one on a fresh machine reads the GPU's libraries from the disk. `--on` trains on after 18.
 speed     Training's steady rate at the preset's setting against stepping the same envs with random actions, by turns,
-          and against the best setting of `gymnast env bench` with all cores and with one left to the main thread.
+          and against the best setting of `gymnast env bench`: ALE's threads or our processes, all cores or one less.
 breakout  10M steps without sticky actions, in as many sittings as it takes: `--seconds` ends one, `--folder` has the run.
 
 Bars (issue 6). One H200 and 16 cores: rgb_ppo and rgb_deterministic_ppo in 150 s, aim 90, the first step in 10 s; 85 % of the
@@ -121,7 +121,7 @@ def speed(options: argparse.Namespace) -> None:
     def envs(index: int) -> dict[str, Any]:
         return {"steps_per_second": measure(env, setting, 6.0)}
 
-    grid = [one for workers in (cores() - 1, cores()) for one in best_settings(name, workers)]
+    grid = [one for way in ("native", "workers") for n in (cores() - 1, cores()) for one in bench(name, way, n)]
     config = {"config": name, "settings": options.settings, "setting": str(setting), "grid": grid, "gpu": gpu()}
     contestants = {"training": training, "envs alone": envs}
     record = interleave(
@@ -139,10 +139,11 @@ def speed(options: argparse.Namespace) -> None:
     finish(record, summary | {"bar": verdict(share["median"], "≥ 0.85 of its envs alone", at_least=0.85)})
 
 
-def best_settings(name: str, workers: int) -> list[dict[str, Any]]:
-    """`gymnast env bench` with so many processes or threads: with fewer of them its grid is longer, and slower."""
+def bench(name: str, way: str, workers: int) -> list[dict[str, Any]]:
+    """The fast part of what `gymnast env bench` tries: all cores, or one left to the main thread."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [*gymnast(), "env", "bench", name, f"env.n_workers={workers}", "--json", "--runs-dir", folder]
+        settings = [f"env.vectorization={way}", f"env.n_workers={workers}"]
+        command = [*gymnast(), "env", "bench", name, *settings, "--json", "--runs-dir", folder]
         printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return list(json.loads(printed)["measurements"])
 
