@@ -52,3 +52,8 @@ def test_eval_env_changes_only_what_it_names() -> None:
     assert evaluation.vectorization == "native"
     config = small("ppo", training, eval={"env": {"atari": {"difficulty": 1}}}).config
     assert eval_env_config(config)[0].vectorization == "inprocess"
+    ramp = {"id": "ALE/Pong-v5", "atari": {"sticky_ramp": [10, 500]}}
+    evaluation, changed = eval_env_config(small("ppo", ramp).config)
+    assert evaluation.atari is not None
+    assert evaluation.atari.stickiness(0) == 0.25  # scores are of the whole protocol,
+    assert not changed  # which is no news

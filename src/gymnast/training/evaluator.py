@@ -27,6 +27,8 @@ from gymnast.training.tracing import digest
 def eval_env_config(config: RunConfig) -> tuple[EnvConfig, dict[str, Any]]:
     """The evaluation's env section and how it differs from training's."""
     training = config.env.model_dump()
+    if training["atari"] is not None:
+        training["atari"]["sticky_ramp"] = None  # a help for learning: scores are of the whole protocol
     unknown = set(config.eval.env) - set(training)
     if unknown:
         raise ConfigError(f"'eval.env.{sorted(unknown)[0]}' is not a key of the env section.")

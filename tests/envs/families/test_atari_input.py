@@ -31,6 +31,7 @@ pytest.importorskip("ale_py", reason="ale-py is not installed")
         ({"atari": {"actions": ["UP", "UP"]}}, "each once"),
         ({"atari": {"sticky": 1.5}}, "less than or equal to 1"),
         ({"atari": {"stiky": 0.5}}, "Extra inputs"),
+        ({"atari": {"sticky_ramp": [500, 100]}}, "must end after it begins"),
     ],
 )
 def test_sections_that_cannot_be(section: dict[str, Any], said: str) -> None:
@@ -47,6 +48,7 @@ def test_sections_that_cannot_be(section: dict[str, Any], said: str) -> None:
         ("Pong", {"actions": ["NOOP", "UPP"]}, "'UPP', which is no button of 'pong'. Did you mean 'UP'.*LEFTFIRE;"),
         ("Pong", {"mode": 77}, r"'pong' has no mode 77 \(env.atari.mode\): it has 0, 1"),
         ("Pong", {"difficulty": 9}, "no difficulty 9"),
+        ("Qbert", {"sticky_ramp": [0, 100]}, "sticky_ramp does not go with 'qbert'"),
     ],
 )
 @pytest.mark.parametrize("vectorization", ["inprocess", "auto"])
@@ -108,8 +110,17 @@ def test_the_protocol_of_a_score() -> None:
 
 def test_the_protocol_in_one_line() -> None:
     """For `env show` and `eval`."""
-    line = sentence(EnvConfig(id="ALE/Pong-v5", atari={"life_loss": "episode", "mode": 1, "actions": ["NOOP", "FIRE"]}))
+    section = {"life_loss": "episode", "mode": 1, "actions": ["NOOP", "FIRE"], "sticky_ramp": [0, 9000]}
+    line = sentence(EnvConfig(id="ALE/Pong-v5", atari=section))
     assert line is not None
-    for part in ("sticky 0.25", "skip 4", "a lost life ends the episode", "frame cap 108,000", "NOOP FIRE", "mode 1"):
+    for part in (
+        "sticky 0.25 (in training from 0",
+        "to 9,000",
+        "skip 4",
+        "a lost life ends the episode",
+        "frame cap 108,000",
+        "NOOP FIRE",
+        "mode 1",
+    ):
         assert part in line
     assert sentence(EnvConfig(id="CartPole-v1")) is None

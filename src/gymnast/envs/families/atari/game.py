@@ -46,6 +46,10 @@ class AtariGame(gym.Env[np.ndarray, int]):
         self._load_rom()
         self._fresh = self.ale.cloneState(include_rng=True)
         """The console before anything was played: restoring it takes a thousandth of the time of loading the ROM again."""
+        if protocol.sticky_ramp is not None and not self.can_be_saved:
+            raise ConfigError(
+                f"env.atari.sticky_ramp does not go with '{game}': a resume repeats its episodes, which would not be the same."
+            )
         self._actions = action_set(game, protocol.actions)
         self._view = view_of(self.ale, game, protocol)
         self.action_space = spaces.Discrete(len(self._actions.labels))  # type: ignore[assignment]
@@ -55,6 +59,9 @@ class AtariGame(gym.Env[np.ndarray, int]):
         self._lives = 0
         self._frames = 0
         """Of the episode, counted from the first step."""
+        self._steps = 0
+        """Of all episodes."""
+        self._sticky = protocol.stickiness(0)
 
     def _load_rom(self) -> None:
         self.ale.loadROM(self._rom)
@@ -104,8 +111,7 @@ class AtariGame(gym.Env[np.ndarray, int]):
 
     def _frame(self, wanted: int) -> int:
         """One frame with the wanted button, or with the last one again."""
-        sticky = self.protocol.sticky
-        if not sticky or self.np_random.random() >= sticky:
+        if not self._sticky or self.np_random.random() >= self._sticky:
             self._pressed = wanted
         return int(self.ale.act(self._pressed))
 
@@ -113,6 +119,8 @@ class AtariGame(gym.Env[np.ndarray, int]):
         """Press a button for the frames of one step; the end of an episode cuts them short."""
         ale, view, protocol, before = self.ale, self._view, self.protocol, self._lives
         wanted, reward, over, life_lost = self._actions.codes[action], 0, False, False
+        self._sticky = protocol.stickiness(self._steps)
+        self._steps += 1
         for frames_left in range(protocol.skip - 1, -1, -1):
             reward += self._frame(wanted)
             self._frames += 1
@@ -141,6 +149,7 @@ class AtariGame(gym.Env[np.ndarray, int]):
             "pressed": self._pressed,
             "lives": self._lives,
             "frames": self._frames,
+            "steps": self._steps,
             "view": self._view.save(),
         }
 
@@ -149,6 +158,8 @@ class AtariGame(gym.Env[np.ndarray, int]):
         self.ale.restoreState(ale_py().ALEState(bytes(state["emulator"])))
         load_generator(self, state["generator"])
         self._pressed, self._lives, self._frames = state["pressed"], state["lives"], state["frames"]
+        self._steps = state.get("steps", 0)  # runs of before the ramp have none
+        self._sticky = self.protocol.stickiness(max(0, self._steps - 1))
         self._view.load(state["view"])
 
 

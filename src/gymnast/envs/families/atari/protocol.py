@@ -12,7 +12,7 @@ def protocol_of(config: EnvConfig) -> dict[str, Any] | None:
     """All that two Atari scores must share to be compared; None for other envs."""
     if config.atari is None:
         return None
-    chosen = config.atari.model_dump(mode="json", exclude={"obs", "max_pool", "size", "gray", "stack"})
+    chosen = config.atari.model_dump(mode="json", exclude={"obs", "sticky_ramp", "max_pool", "size", "gray", "stack"})
     if config.atari.obs == "pixels":
         chosen |= config.atari.model_dump(mode="json", include={"max_pool", "size", "gray", "stack"})
     if config.time_limit is not None:
@@ -30,10 +30,12 @@ def sentence(config: EnvConfig) -> str | None:
         "terminal": "a lost life is terminal",
         "episode": "a lost life ends the episode",
     }
+    ramp = protocol.sticky_ramp
+    growing = f" (in training from 0, growing from step {ramp[0]:,} to {ramp[1]:,} of each game)" if ramp else ""
     actions = protocol.actions if isinstance(protocol.actions, str) else " ".join(protocol.actions)
     parts = [
         protocol.obs,
-        f"sticky {protocol.sticky:g}",
+        f"sticky {protocol.sticky:g}{growing}",
         f"skip {protocol.skip}",
         f"up to {protocol.noops} no-ops",
         "FIRE at reset" if protocol.fire_reset else "no FIRE at reset",

@@ -192,4 +192,6 @@ def why_not_native(protocol: AtariConfig) -> str | None:
         return f"ALE's vector env gives pixels only, env.atari.obs is {protocol.obs}"
     if protocol.mode is not None or protocol.difficulty is not None:
         return "ALE's vector env plays the default mode and difficulty only"
+    if protocol.sticky_ramp is not None:
+        return "ALE's vector env knows one chance of sticky actions only, env.atari.sticky_ramp is set"
     return None
