@@ -19,8 +19,8 @@ import json
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
+from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,9 @@ SECONDS = {"rgb_ppo": 150.0, "rgb_deterministic_ppo": 150.0, "objects_determinis
 BREAKOUT = "ALE/Breakout-v5:rgb_deterministic_ppo"
 POINTS = 100
 """Of a curve in the results."""
+FAST_SIZES = {"native": (64, 128), "workers": (32, 64, 128, 256)}
+"""The part of `gymnast env bench`'s grid that holds its fastest settings on 16 cores, as measured once (docs/performance.md): 256
+games in ALE's threads are as fast as 128, and take a quarter of a minute to start."""
 
 
 def gpu() -> str | None:
@@ -104,15 +107,20 @@ def curve(rows: list[dict[str, Any]]) -> list[list[float]]:
 def speed(options: argparse.Namespace) -> None:
     """Training against its envs alone."""
     from gymnast.config.load import resolve
+    from gymnast.config.plan import make_plan
     from gymnast.envs.benching import Setting, measure
     from gymnast.envs.choose import cores
 
     name = f"ALE/{options.game}-v5:rgb_ppo"
-    env = resolve(name, options.settings).config.env
+    config = resolve(name, options.settings).config
+    env = config.env
     setting = Setting("workers", int(env.n_envs), cores() - 1)
+
+    cadence = make_plan(config).checkpoint_every  # of the preset's budget: a checkpoint waits for all envs
 
     def training(index: int) -> dict[str, Any]:
         settings = ["train.stop_when_solved=false", "eval.episodes=1", "eval.env={time_limit: 50}", *options.settings]
+        settings += [f"train.checkpoint_every={cadence}"]
         run = OurRun(["--seed", str(index), "-n", str(options.steps), *settings], config=name)
         rows = [row for row in run.rows if row["env_steps"] >= options.steps // 3]
         steps, seconds = (rows[-1][key] - rows[0][key] for key in ("env_steps", "time/seconds"))
@@ -121,11 +129,12 @@ def speed(options: argparse.Namespace) -> None:
     def envs(index: int) -> dict[str, Any]:
         return {"steps_per_second": measure(env, setting, 6.0)}
 
-    grid = [one for way in ("native", "workers") for n in (cores() - 1, cores()) for one in bench(name, way, n)]
-    config = {"config": name, "settings": options.settings, "setting": str(setting), "grid": grid, "gpu": gpu()}
+    settings = [Setting(way, n, k) for way, sizes in FAST_SIZES.items() for k in (cores() - 1, cores()) for n in sizes]
+    grid = [asdict(one) | {"steps_per_second": measure(env, one, 1.0)} for one in settings]
+    about = {"config": name, "settings": options.settings, "setting": str(setting), "grid": grid, "gpu": gpu()}
     contestants = {"training": training, "envs alone": envs}
     record = interleave(
-        f"speed_gpu_{options.game.lower()}", config | {"versions": versions()}, contestants, 3, quiet=False
+        f"speed_gpu_{options.game.lower()}", about | {"versions": versions()}, contestants, 3, quiet=False
     )
     best = max(one["steps_per_second"] for one in grid)
     alone = spread(record, "steps_per_second", "envs alone")
@@ -137,15 +146,6 @@ def speed(options: argparse.Namespace) -> None:
     }
     summary |= {"best of env bench": round(best), "envs ÷ best": round(alone["median"] / best, 3)}
     finish(record, summary | {"bar": verdict(share["median"], "≥ 0.85 of its envs alone", at_least=0.85)})
-
-
-def bench(name: str, way: str, workers: int) -> list[dict[str, Any]]:
-    """The fast part of what `gymnast env bench` tries: all cores, or one left to the main thread."""
-    with tempfile.TemporaryDirectory() as folder:
-        settings = [f"env.vectorization={way}", f"env.n_workers={workers}"]
-        command = [*gymnast(), "env", "bench", name, *settings, "--json", "--runs-dir", folder]
-        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return list(json.loads(printed)["measurements"])
 
 
 def breakout(options: argparse.Namespace) -> None:

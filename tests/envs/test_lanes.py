@@ -17,6 +17,7 @@ from counter_env import CounterEnv, DictCounterEnv, FaultyEnv, HangingEnv, Maske
 from test_workers import FAULTS, SHARED_MEMORY, is_alive, worker_pids
 
 from gymnast.config.schema import EnvConfig
+from gymnast.envs import core_turns
 from gymnast.envs import make as making
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.lanes import LanePool
@@ -417,3 +418,61 @@ def test_games_are_stepped_by_lanes_where_cores_are_many(monkeypatch: pytest.Mon
             traces.append(together(envs, actions_for(envs, 70)))
     assert traces[0] == traces[1]
     assert len(traces[0][1]) >= 5
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[int]]:
+    """This process on two cores, where two workers fill the machine and take turns."""
+    before = os.sched_getaffinity(0)
+    if len(before) < 2:
+        pytest.skip("needs two cores")
+    monkeypatch.setattr(core_turns, "LEAST_WORKERS", 2)
+    cores = set(sorted(before)[:2])
+    os.sched_setaffinity(0, cores)
+    yield cores
+    os.sched_setaffinity(0, before)
+
+
+def places(envs: LanePool) -> list[set[int]]:
+    return [os.sched_getaffinity(pid) for pid in worker_pids(envs)]
+
+
+def steps_until(envs: LanePool, true: Callable[[], bool]) -> None:
+    row, deadline = envs.new_row(), time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < deadline
+        envs.even_out()
+        envs.step(NO_ACTION, row)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
+def test_workers_that_fill_the_machine_take_turns_on_its_cores(pool: MakePool, two_cores: set[int]) -> None:
+    envs = pool(CounterEnv)
+    envs.reset(SEEDS, envs.new_row())
+    steps_until(envs, lambda: [len(cores) for cores in places(envs)] == [1, 1])
+    first = places(envs)
+    assert set.union(*first) == two_cores
+    steps_until(envs, lambda: places(envs) == first[::-1])
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
+def test_a_worker_that_dies_does_not_stop_the_turns(pool: MakePool, two_cores: set[int]) -> None:
+    envs = pool(CounterEnv)
+    envs.reset(SEEDS, envs.new_row())
+    dead, alive = worker_pids(envs)
+    os.kill(dead, signal.SIGKILL)
+    steps_until(envs, lambda: dead not in worker_pids(envs))
+    steps_until(envs, lambda: sorted(map(len, places(envs))) == [1, 1] and set.union(*places(envs)) == two_cores)
+    assert alive in worker_pids(envs)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
+def test_a_pool_that_leaves_cores_free_is_not_moved(pool: MakePool, two_cores: set[int]) -> None:
+    envs = pool(CounterEnv, n_workers=1)
+    row = envs.new_row()
+    envs.reset(SEEDS, row)
+    end = time.monotonic() + 3 * core_turns.TURN_SECONDS
+    while time.monotonic() < end:
+        envs.even_out()
+        envs.step(NO_ACTION, row)
+    assert all(len(cores) > 1 for cores in places(envs))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gymnast.envs.core_turns import CoreTurns
 from gymnast.envs.inprocess import IDLE
 from gymnast.envs.spaces import copy_rows
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, some_rows
@@ -40,6 +41,7 @@ class LanePool(WorkerPool):
         shared = self._shared
         self.lanes = [half for worker in self._workers for half in halves(worker.envs)]
         shared.parts = [shared.part(slots) for slots in self.lanes]
+        self._turns = CoreTurns(self.n_workers)
 
     def send_lane(self, lane: int, actions: np.ndarray) -> None:
         """Begin a step of one lane."""
@@ -67,6 +69,11 @@ class LanePool(WorkerPool):
             self._look_after_workers()
             if not patient:
                 return []
+
+    def even_out(self) -> None:
+        """Let workers take turns on the cores; for those who need as many steps from each."""
+        if self._turns.due:
+            self._turns.take([worker.process.pid for worker in self._workers if worker.process.pid is not None])
 
     def rest(self, index: int) -> None:
         """Let a slot stand still until the next reset: the others of its lane are then faster."""

@@ -46,6 +46,7 @@ def play_episodes(
                 playing += act() if actor.full else 0
         playing += act()
         while playing:
+            envs.even_out()
             for lane in envs.ready_lanes():
                 playing -= 1
                 slots, place = envs.lanes[lane], actor.place(lane)

@@ -119,6 +119,7 @@ class DeviceCollector:
 
     def _serve(self, *, patient: bool = True) -> None:
         """Take the outcome of the lanes that are ready, and act for them."""
+        self._lanes.even_out()
         waiting = time.perf_counter()
         ready = self._lanes.ready_lanes(patient=patient)
         self._waited += time.perf_counter() - waiting
@@ -191,6 +192,9 @@ class Lanes(Protocol):
     def recv_lane(self, lane: int, row: StepRow) -> Sequence[EndedEpisode]:
         """The outcome of a lane's step."""
 
+    def even_out(self) -> None:
+        """Make lanes equally fast, where something can be done for it."""
+
 
 class OneLane:
     """All slots stepped together."""
@@ -210,3 +214,6 @@ class OneLane:
     def recv_lane(self, lane: int, row: StepRow) -> Sequence[EndedEpisode]:
         """End the step."""
         return self.envs.recv(row)
+
+    def even_out(self) -> None:
+        """Nothing to do."""

@@ -58,6 +58,7 @@ def collect_by_turns(
             for lane in range(len(slots)):
                 act(lane)
             while min(at) < n_steps:
+                envs.even_out()
                 asked = time.perf_counter()
                 ready = envs.ready_lanes()
                 waited += time.perf_counter() - asked
