@@ -60,6 +60,18 @@ def refused(result: CompletedProcess[str], words: str) -> None:
 # --- list, show, compare, best --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("width", ["60", "80"])
+def test_list_in_a_narrow_terminal_keeps_ids_and_numbers_whole(tmp_path: Path, width: str) -> None:
+    run = finished_run(tmp_path / "runs", 5.0, env="SomeEnvironmentWithAVeryLongName-v0")
+    run.update(env_steps=1_234_567)
+    shown = gymnast("runs", "list", cwd=tmp_path, COLUMNS=width).stdout
+    assert run.id in shown
+    assert "1,234,567" in shown
+    assert "finished" in shown
+    assert "SomeE" in shown
+    assert max(map(len, shown.splitlines())) <= int(width)
+
+
 def test_list_filters_and_orders(tmp_path: Path) -> None:
     """Each filter alone; the table shows the tags, the JSON also the note."""
     root = tmp_path / "runs"

@@ -85,11 +85,17 @@ def _print_rows(rows: list[RunRow]) -> None:
 
     columns = ["run", "config", "seed", "status", "env steps", "eval", "time", "started"]
     console, table = Console(), Table(box=None, pad_edge=False)
-    if any(row.tags for row in rows):
-        columns = [name for name in columns if name != "started" or console.width >= 100] + ["tags"]
+    tagged = any(row.tags for row in rows)
+    if console.width < (100 if tagged else 80):
+        columns.remove("started")
+    columns += ["tags"] if tagged else []
     for column in columns:
         justify: JustifyMethod = "right" if column in NUMBERS else "left"
-        table.add_column(column, no_wrap=column != "tags", overflow="fold", justify=justify)
+        narrow = column not in (
+            "config",
+            "tags",
+        )  # these give way where the terminal is narrow, ids and numbers stay whole
+        table.add_column(column, no_wrap=narrow, overflow="fold", justify=justify)
     for row in rows:
         cells = {
             "run": row.id,
