@@ -28,6 +28,8 @@ app.command("import")(runs_files.import_)
 app.command("rebuild")(runs_files.rebuild)
 
 NUMBERS = ("seed", "env steps", "eval", "time")
+YIELDING = ("config", "tags")
+"""Columns that wrap in a narrow terminal; ids and numbers stay whole."""
 
 
 @app.command("list")
@@ -91,11 +93,7 @@ def _print_rows(rows: list[RunRow]) -> None:
     columns += ["tags"] if tagged else []
     for column in columns:
         justify: JustifyMethod = "right" if column in NUMBERS else "left"
-        narrow = column not in (
-            "config",
-            "tags",
-        )  # these give way where the terminal is narrow, ids and numbers stay whole
-        table.add_column(column, no_wrap=narrow, overflow="fold", justify=justify)
+        table.add_column(column, no_wrap=column not in YIELDING, overflow="fold", justify=justify)
     for row in rows:
         cells = {
             "run": row.id,
