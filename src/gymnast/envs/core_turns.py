@@ -1,8 +1,8 @@
 """Workers that take turns on the cores.
 
-In a rollout every env plays the same number of steps, so training is as fast as its slowest worker. Virtual cores share
-real ones: a worker is up to a third slower while its neighbour is busy, and once each core has one worker the scheduler
-leaves them where they are. Moving all of them on now and then makes them equally fast.
+In a rollout every env plays the same number of steps, so training is as fast as its slowest worker. Virtual cores are not
+equally fast, presumably because two share a real one: workers differed by a third for as long as they stayed where they
+were, and once each core has one worker the scheduler leaves them there. Moving all of them on now and then evens that out.
 """
 
 from __future__ import annotations
