@@ -19,6 +19,7 @@ from test_workers import FAULTS, SHARED_MEMORY, is_alive, worker_pids
 from gymnast.config.schema import EnvConfig
 from gymnast.envs import core_turns
 from gymnast.envs import make as making
+from gymnast.envs.core_turns import CoreTurns
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.lanes import LanePool
 from gymnast.envs.make import by_lanes, make_envs
@@ -467,12 +468,13 @@ def test_a_worker_that_dies_does_not_stop_the_turns(pool: MakePool, two_cores: s
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
-def test_a_pool_that_leaves_cores_free_is_not_moved(pool: MakePool, two_cores: set[int]) -> None:
-    envs = pool(CounterEnv, n_workers=1)
-    row = envs.new_row()
-    envs.reset(SEEDS, row)
-    end = time.monotonic() + 3 * core_turns.TURN_SECONDS
-    while time.monotonic() < end:
-        envs.even_out()
-        envs.step(NO_ACTION, row)
-    assert all(len(cores) > 1 for cores in places(envs))
+@pytest.mark.parametrize(
+    ("n_workers", "n_cores", "moved"),
+    [(16, 16, True), (15, 16, True), (14, 16, False), (4, 4, True), (3, 4, False), (3, 3, False), (4, 2, False)],
+)
+def test_only_pools_that_fill_a_larger_machine_are_moved(
+    n_workers: int, n_cores: int, moved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With at most one core left over; the scheduler evens out all others."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(n_cores)))
+    assert CoreTurns(n_workers).due == moved
