@@ -1,5 +1,6 @@
 # make train   set up .venv from the lock and train CONFIG (CartPole-v1:ppo)
 # make test    set up .venv with the test tools, check style, types, the import arrow, and run the tests
+# make test-full  the tests that take long and rarely break, in addition: before a capability is called done
 # make install only set up .venv
 PYTHON ?= python3
 CONFIG ?= CartPole-v1:ppo
@@ -7,7 +8,7 @@ ARGS ?=
 TEST_WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: train test install install-dev lint types imports unit clean
+.PHONY: train test test-full install install-dev lint types imports unit unit-full clean
 
 train: .venv/.installed
 	$(BIN)/gymnast train $(CONFIG) $(ARGS)
@@ -44,6 +45,11 @@ imports: .venv/.installed-dev
 
 unit: .venv/.installed-dev
 	OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile
+
+test-full: test unit-full
+
+unit-full: .venv/.installed-dev
+	OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -m full
 
 clean:
 	rm -rf .venv build dist src/*.egg-info

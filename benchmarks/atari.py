@@ -30,7 +30,7 @@ from contestants import OurRun, gymnast
 from harness import RESULTS, finish, interleave, machine, ratio, source, spread, verdict, versions, write
 from harness import parser as make_parser
 
-from gymnast.metrics.sinks.jsonl import read_rows
+from gymnast.metrics.sinks.jsonl import MetricRows
 
 SOLVED_AT = 18.0
 SOLVED_LINE = r"-?[\d.]+ ± [\d.]+ over 100 episodes"
@@ -158,7 +158,7 @@ def breakout(options: argparse.Namespace) -> None:
         process.send_signal(signal.SIGINT)
         process.wait(60)
     run = max(options.folder.glob("*/metrics.jsonl"), key=lambda path: path.stat().st_mtime).parent
-    rows, status = read_rows(run / "metrics.jsonl"), json.loads((run / "status.json").read_text())
+    rows, status = list(MetricRows(run / "metrics.jsonl")), json.loads((run / "status.json").read_text())
     judged = [row for row in rows if row.get("eval/return_mean") is not None]
     scores = [[row["env_steps"], round(row["eval/return_mean"], 1)] for row in judged]
     record = {"name": "breakout_gpu", "complete": status["state"] == "finished", "config": BREAKOUT, "gpu": gpu()}

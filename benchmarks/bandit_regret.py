@@ -119,7 +119,7 @@ def trained(reference: str, seed: int, *overrides: str) -> dict[str, Any]:
     from pathlib import Path
 
     from gymnast.config.load import resolve
-    from gymnast.metrics.sinks.jsonl import read_rows
+    from gymnast.metrics.sinks.jsonl import MetricRows
     from gymnast.training.train import train
 
     settings = {"train.stop_when_solved": False, "train.seed": seed, "eval.episodes": 2000, "eval.every": 10**8}
@@ -128,7 +128,7 @@ def trained(reference: str, seed: int, *overrides: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         result = train(resolve(reference, list(overrides), settings=settings), Path(folder))
         assert result is not None
-        rows = read_rows(next(Path(folder).glob("*/metrics.jsonl")))
+        rows = list(MetricRows(next(Path(folder).glob("*/metrics.jsonl"))))
     learning, episodes = 0.0, 0.0
     for row in rows:
         learning += (row["rollout/episodes"] - episodes) * (row["rollout/regret"] or 0.0)

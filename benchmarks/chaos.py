@@ -35,7 +35,7 @@ from faults.points import Fault
 from faults.server import Child, Server
 
 from gymnast.errors import CheckpointError
-from gymnast.metrics.sinks.jsonl import read_rows
+from gymnast.metrics.sinks.jsonl import MetricRows
 from gymnast.runs import checkpoint, index
 from gymnast.runs.store import Run, is_id
 from gymnast.runs.tree import encode
@@ -151,7 +151,7 @@ def fingerprint(run: Run) -> str:
 
 def steps_of(run: Run) -> list[int]:
     """Env steps of all rows that count."""
-    return [int(row["env_steps"]) for row in read_rows(run.metrics_path)] if run.metrics_path.exists() else []
+    return [int(row["env_steps"]) for row in MetricRows(run.metrics_path)] if run.metrics_path.exists() else []
 
 
 def runs_in(folder: Path) -> list[Run]:

@@ -12,7 +12,7 @@ from typing import Any
 from harness import ROOT, versions
 from process import Process, run_process
 
-from gymnast.metrics.sinks.jsonl import read_rows
+from gymnast.metrics.sinks.jsonl import MetricRows
 
 CONFIG = "CartPole-v1:ppo"
 PEERS = ROOT / "benchmarks" / "peers"
@@ -94,7 +94,7 @@ class OurRun:
             if self.process.exit_code:
                 raise SystemExit(f"gymnast train failed:\n{self.process.text[-3000:]}")
             run = next(path.parent for path in Path(folder).glob("*/status.json") if not path.parent.is_symlink())
-            self.rows = read_rows(run / "metrics.jsonl")
+            self.rows = list(MetricRows(run / "metrics.jsonl"))
             self.status = json.loads((run / "status.json").read_text())
 
     def steady_rate(self) -> tuple[int, float]:

@@ -34,7 +34,8 @@ from typing import Any
 
 from contestants import gymnast
 from harness import RESULTS, ROOT, machine, source, versions
-from iqm import bootstrap_interval, interquartile_mean
+
+from gymnast.service.statistics import bootstrap_interval, interquartile_mean
 
 EVALUATION_SEED = 1_000_000
 """Added to a job's seed, so that no evaluation episode was seen while the config was tuned."""
@@ -206,9 +207,9 @@ def _find_run(folder: Path) -> Path | None:
 
 def evaluation_curve(run: Path) -> list[list[float]]:
     """`[env_steps, mean return]` of every evaluation made while training."""
-    from gymnast.metrics.sinks.jsonl import read_rows
+    from gymnast.metrics.sinks.jsonl import MetricRows
 
-    rows = read_rows(run / "metrics.jsonl") if (run / "metrics.jsonl").exists() else []
+    rows = list(MetricRows(run / "metrics.jsonl")) if (run / "metrics.jsonl").exists() else []
     return [[row["env_steps"], row["eval/return_mean"]] for row in rows if row.get("eval/return_mean") is not None]
 
 

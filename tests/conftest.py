@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import signal
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
+from installed import Install, forget, lay_down
 
 # A shell starts background jobs with Ctrl-C ignored, and nohup the loss of the terminal; so would every process started here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# The key that marks runs as begun here is the tests' own.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="gymnast-tests-")
 
 
 @pytest.fixture(autouse=True)
@@ -32,3 +40,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Installs packages of one module each, for this test only."""
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = dict(gym.registry)
+    forget()
+    yield functools.partial(lay_down, tmp_path)
+    forget()
+    for module in tmp_path.glob("*.py"):
+        sys.modules.pop(module.stem, None)
+    gym.registry.clear()
+    gym.registry.update(registry)

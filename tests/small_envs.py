@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import gymnasium as gym
@@ -82,6 +83,27 @@ class BoxIdentity(Identity):
     def pay(self, action: Any) -> float:
         """Close is good."""
         return 1.0 - float(np.square(action - self.state).sum())
+
+
+class Shifted(Identity):
+    """States and actions that do not count from 0: one number, or two of which the first decides."""
+
+    def __init__(self, kind: str = "discrete") -> None:
+        super().__init__()
+        self.kind = kind
+        one = spaces.Discrete(4, start=3)
+        self.observation_space = one if kind == "discrete" else spaces.Tuple((one, spaces.Discrete(2, start=-2)))
+        self.action_space = spaces.Discrete(4, start=7)
+
+    def observe(self) -> Any:
+        """The state, counted from 3."""
+        shown = int(self.state) + 3
+        return shown if self.kind == "discrete" else (shown, -2)
+
+    def pay(self, action: Any) -> float:
+        """1 for the state's own action, counted from 7."""
+        assert self.action_space.contains(action), action
+        return float(action - 7 == self.state)
 
 
 class DictIdentity(Identity):
@@ -181,6 +203,20 @@ class MaskedIdentity(Identity):
         if action == self.state:
             raise ValueError(f"action {action} is forbidden in state {self.state}")
         return float(action == (self.state + 1) % self.n)
+
+
+class DrawnMask(MaskedIdentity):
+    """The same with a picture: as bright as the state's number."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}  # noqa: RUF012 - Gymnasium's convention
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        super().__init__()
+        self.render_mode = render_mode
+
+    def render(self) -> Any:
+        """One colour."""
+        return np.full((40, 40, 3), 50 * (1 + int(self.state)), np.uint8)
 
 
 class Walk(gym.Env):
@@ -288,10 +324,17 @@ class Pictures(Counting):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 12}  # noqa: RUF012 - Gymnasium's convention
 
     def __init__(
-        self, render_mode: str | None = None, size: tuple[int, int] = (5, 7), length: int = 9, blank: bool = False
+        self,
+        render_mode: str | None = None,
+        size: tuple[int, ...] = (5, 7),
+        length: int = 9,
+        blank: bool = False,
+        grows: bool = False,
+        channels: int = 3,
     ) -> None:
         super().__init__()
-        self.render_mode, self.size, self.length, self.blank = render_mode, tuple(size), length, blank
+        self.render_mode, self.size, self.length = render_mode, tuple(size), length
+        self.blank, self.grows, self.channels = blank, grows, channels
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start at step 0."""
@@ -306,14 +349,59 @@ class Pictures(Counting):
 
     def render(self) -> Any:
         """A grey picture, or nothing."""
-        return None if self.blank else np.full((*self.size, 3), 20 * self.now, np.uint8)
+        size = [side + self.now for side in self.size] if self.grows else self.size
+        return None if self.blank else np.full((*size, self.channels), 20 * self.now, np.uint8)
+
+
+class Lives(Pictures):
+    """Every third step costs one of three lives; with the last one the game is over. Pays 1 per step."""
+
+    def step(self, action: Any) -> Step:
+        """Count up; `life_lost` is how an env says that a termination is no end."""
+        obs, reward, over, _, info = super().step(action)
+        lost = self.now % 3 == 0
+        return obs, reward, over or lost, False, {**info, "life_lost": True} if lost and not over else info
+
+
+class Screen(Pictures):
+    """Draws into a window as games do, and nothing under SDL's `dummy` driver, as highway-env."""
+
+    def render(self) -> Any:
+        """A red window."""
+        import pygame
+
+        screen = pygame.display.set_mode((64, 48))
+        screen.fill((200, 0, 0))
+        picture = np.transpose(pygame.surfarray.array3d(screen), (1, 0, 2))
+        return picture * np.uint8(os.environ.get("SDL_VIDEODRIVER") != "dummy")
 
 
 def register() -> None:
     """All envs of this module, under ids that end in -v0."""
-    limits = {"Walk": 60, "Counting": 50, "Faulty": 50, "Pictures": 50}
-    identities = (Identity, MultiIdentity, BoxIdentity, DictIdentity, MaskedIdentity, SwitchIdentity, NestedIdentity)
-    for kind in (*identities, TupleIdentity, PartsIdentity, Walk, Counting, ShortOrLong, Faulty, Pictures):
+    limits = {"Walk": 60, "Counting": 50, "Faulty": 50, "Pictures": 50, "Lives": 50, "Screen": 50}
+    identities = (
+        Identity,
+        Shifted,
+        MultiIdentity,
+        BoxIdentity,
+        DictIdentity,
+        MaskedIdentity,
+        DrawnMask,
+        SwitchIdentity,
+        NestedIdentity,
+    )
+    for kind in (
+        *identities,
+        TupleIdentity,
+        PartsIdentity,
+        Walk,
+        Counting,
+        ShortOrLong,
+        Faulty,
+        Pictures,
+        Lives,
+        Screen,
+    ):
         name = kind.__name__
         limit = limits.get(name, 500 if kind is ShortOrLong else Identity.LENGTH)
         gym.register(f"{name}-v0", f"{__name__}:{name}", max_episode_steps=limit)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -86,6 +89,76 @@ def test_the_rule_does_not_cry_wolf(line):
     assert dangers(line) == []
 
 
+NOT_CALLED_HERE = {
+    *("predict", "credit", "as_sb3"),  # users: gymnast.api.Agent
+    *("OffPolicyTrainer", "descend"),  # plug-ins that learn from a replay
+    *(
+        "get_action_meanings",
+        "_apply",
+        "emit",
+        "make_context",
+        "format_help",
+        "_repr_svg_",
+    ),  # Gymnasium, torch, Python's logging, click, notebooks
+    *("field_title_should_be_set", "model_schema", "tuple_schema"),  # pydantic
+    *("function_plain_schema", "function_after_schema", "model_config"),
+    # gymnast.service: what report, studio and the MCP server read through
+    *("metric_names", "news", "metric_arrays", "metric_frame", "group_curves", "run_of"),
+}
+"""What others call: methods of classes that are derived from theirs, and our own Python API."""
+Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
+
+
+def mentioned(tree: ast.AST) -> Counter[str]:
+    """Every name that a module or a part of it uses, also as text: `module:Class`."""
+    found: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            found[node.id] += 1
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            found[node.attr] += 1
+        elif isinstance(node, ast.ImportFrom):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found[node.value.rpartition(":")[2]] += 1
+    return found
+
+
+def defined(tree: ast.Module) -> Iterator[tuple[str, Definition]]:
+    """Functions, classes and methods without a decorator, which would use them; and constants of the module."""
+    for parent in ast.walk(tree):
+        for node in parent.body if isinstance(parent, (ast.Module, ast.ClassDef)) else ():
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.decorator_list:
+                yield node.name, node
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(parent, ast.Module):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                yield from ((name.id, node) for name in targets if isinstance(name, ast.Name))
+
+
+def unused_in(trees: dict[str, ast.Module]) -> list[str]:
+    """What no module mentions outside its own definition: a function that only calls itself is not used."""
+    total: Counter[str] = Counter()
+    for tree in trees.values():
+        total.update(mentioned(tree))
+    return [
+        f"{path}:{node.lineno} {name}"
+        for path, tree in trees.items()
+        for name, node in defined(tree)
+        if not name.startswith("__") and name not in NOT_CALLED_HERE and total[name] == mentioned(node)[name]
+    ]
+
+
+def test_nothing_is_there_for_tests_alone():
+    """Every function, class, method and constant is used somewhere in the package."""
+    trees = {str(path.relative_to(SOURCE)): ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
+    assert unused_in(trees) == []
+
+
+def test_what_mentions_only_itself_is_unused():
+    source = "A = 1\nclass B:\n    def c(self) -> B: return self.c()\ndef d(): return d()\ndef e(): return 0\ne()\n"
+    assert unused_in({"m": ast.parse(source)}) == ["m:1 A", "m:2 B", "m:4 d", "m:3 c"]
+
+
 def variants() -> list[str]:
     return [
         f"{env_id}:{name}"
@@ -147,5 +220,29 @@ def test_reading_a_config_needs_no_torch():
     assert loaded_after(code) == {"pydantic"}
 
 
+@pytest.mark.parametrize("module", sorted(path.stem for path in (SOURCE / "service").glob("*.py")))
+def test_the_service_layer_imports_neither_torch_nor_gymnasium(module):
+    code = (
+        f"import gymnast.service\nimport gymnast.service.{module}" if module != "__init__" else "import gymnast.service"
+    )
+    assert loaded_after(code) <= {"numpy", "pydantic"}
+
+
 def test_the_probe_sees_what_is_loaded():
     assert loaded_after("import numpy") == {"numpy"}
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    """Two modules of one name cannot be collected together; a single folder's run does not show it."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_fields_are_named_by_their_owners_alone() -> None:
+    """Rollouts, updates, checkpoints and traces carry what policy and algorithm declare, without knowing any of it."""
+    for package in ("rollout", "training", "runs", "evaluation"):
+        for path in (SOURCE / package).rglob("*.py"):
+            if path.name == "table.py":  # columns of a table that people read
+                continue
+            named = re.findall(r"""["']log_prob["']|\[["']value["']\]|["']value["'] (?:not )?in\b""", path.read_text())
+            assert not named, f"{path} names {named}"

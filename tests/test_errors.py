@@ -13,9 +13,10 @@ from gymnast.errors import did_you_mean
     [
         ("gama", " Did you mean 'gamma'?"),
         ("GAMMA", " Did you mean 'gamma'?"),
-        ("clip_rang", " Did you mean 'clip_range' or 'clip_range_vf'?"),
+        ("clip_rang", " Did you mean 'clip_range'?"),
         ("rate", " Did you mean 'learning_rate'?"),  # part of a name
         ("xyz", ""),
+        ("gae", ""),  # shares letters with gamma
         ("", ""),
     ],
 )

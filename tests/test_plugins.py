@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from installed import Install, pip_install
 from launch import gymnast
 
 from gymnast import plugins
@@ -19,8 +16,9 @@ from gymnast.algorithms import make_algorithm
 from gymnast.algorithms.ppo import PPO
 from gymnast.config import files
 from gymnast.config.algorithms import config_of, names
-from gymnast.config.load import infer_algorithm, resolve
+from gymnast.config.load import resolve
 from gymnast.config.schema import EnvConfig
+from gymnast.config.variants import infer_algorithm
 from gymnast.envs.make import make_envs
 from gymnast.envs.registry import env_spec
 from gymnast.errors import ConfigError, UsageError
@@ -34,22 +32,7 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "gymnast-plugin-example"
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder into which pip has installed the example package, offline."""
-    folder = tmp_path_factory.mktemp("plugin")
-    shutil.copytree(EXAMPLE, folder / "source")  # building leaves files behind
-    options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check")
-    install = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        *options,
-        "--target",
-        str(folder / "site"),
-        str(folder / "source"),
-    ]
-    done = subprocess.run(install, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return folder / "site"
+    return pip_install(EXAMPLE, tmp_path_factory.mktemp("plugin"))
 
 
 def test_env_wrappers_and_algorithm_of_a_plugin_train_and_resume(site: Path, tmp_path: Path) -> None:
@@ -83,39 +66,6 @@ def test_lists_show_what_plugins_bring(site: Path, tmp_path: Path) -> None:
 
 # --- packages made here ---------------------------------------------------------------------------------------------
 
-Install = Callable[..., None]
-
-
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Installs packages of one module each, for this test only: what pip would put into a folder on the path."""
-    monkeypatch.syspath_prepend(tmp_path)
-    registry = dict(gym.registry)
-
-    def add(package: str, code: str, **entries: str) -> None:
-        (tmp_path / f"{package}.py").write_text(code)
-        info = tmp_path / f"{package}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        sections = [f"[gymnast.{group}]\n{line}\n" for group, line in entries.items()]
-        (info / "entry_points.txt").write_text("\n".join(sections))
-        forget()
-
-    forget()
-    yield add
-    forget()
-    for module in tmp_path.glob("*.py"):
-        sys.modules.pop(module.stem, None)
-    gym.registry.clear()
-    gym.registry.update(registry)
-
-
-def forget() -> None:
-    """What is installed is read once per process."""
-    for function in (plugins.installed, plugins.load, plugins._warn_once):
-        function.cache_clear()
-
-
 ALGORITHM = """
 from typing import Literal
 from gymnast.config.algorithms import PPOConfig
@@ -142,6 +92,9 @@ def test_an_algorithm_by_its_name(install: Install) -> None:
     assert infer_algorithm("fast_mine") == "mine" and names()[-1] == "mine"
     config = resolve("CartPole-v1:ppo", settings={"env.time_limit": 9}).config
     assert type(make_algorithm(config.algo, 2)) is PPO
+    borrowed = resolve("Acrobot-v1:mine").config  # a preset has no variant for it
+    assert (borrowed.algo.id, borrowed.env.n_envs, borrowed.algo.gamma) == ("mine", 16, 0.99)
+    assert resolve("Acrobot-v1", ["algo.id=mine", "algo.spice=2"]).config.algo.spice == 2
     mine = config_of("mine")
     assert mine is not None
     made = make_algorithm(mine(id="mine", spice=3.0), 2)
@@ -154,7 +107,7 @@ def test_its_keys_are_known(install: Install, tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text("id: CartPole-v1\nvariants:\n  mine:\n    train: {env_steps: 1000}\n")
     assert resolve(f"{file}:mine", ["spice=3"]).config.algo.spice == 3.0
-    with pytest.raises(UsageError, match="Did you mean 'spice'"):
+    with pytest.raises(UsageError, match="Did you mean 'algo.spice'"):
         resolve(f"{file}:mine", ["spise=3"])
 
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from gymnast.cli import main
+import os
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path and sys.path[0] == os.getcwd():  # noqa: PTH109 - nothing is imported yet
+    # `-m` looks for modules in the current folder first, and a user's `socket.py` there is not Python's. Modules that a
+    # config names are found there all the same.
+    del sys.path[0]
+
+from gymnast.cli.entry import main
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""Packages that add envs, wrappers and algorithms through entry points (DOC-2).
+"""Packages that add envs, families of envs, wrappers, algorithms, policies and sinks through entry points (DOC-2).
 
 They are looked for only when a name is not ours: a start without them costs nothing, and shipped names always win.
 """
@@ -6,19 +6,35 @@ They are looked for only when a name is not ours: a start without them costs not
 from __future__ import annotations
 
 import functools
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gymnast.errors import UsageError
+from gymnast.errors import RAISED_BY_ENVS, UsageError, in_one_line
+from gymnast.redaction import logger
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-ENVS, WRAPPERS, ALGORITHMS = GROUPS = ("gymnast.envs", "gymnast.wrappers", "gymnast.algorithms")
-KINDS = {ENVS: "envs", WRAPPERS: "wrapper", ALGORITHMS: "algorithm"}
-log = logging.getLogger("gymnast")
+ENVS, FAMILIES, WRAPPERS, ALGORITHMS, POLICIES, SINKS, ALERTS = GROUPS = (
+    "gymnast.envs",
+    "gymnast.families",
+    "gymnast.wrappers",
+    "gymnast.algorithms",
+    "gymnast.policies",
+    "gymnast.sinks",
+    "gymnast.alerts",
+)
+KINDS = {
+    ENVS: "envs",
+    FAMILIES: "env family",
+    WRAPPERS: "wrapper",
+    ALGORITHMS: "algorithm",
+    POLICIES: "policy",
+    SINKS: "sink",
+    ALERTS: "alerts",
+}
+log = logger("gymnast")
 
 
 class PluginError(UsageError):
@@ -41,7 +57,9 @@ class Plugin:
     def package(self) -> str:
         """The package that brings it, with its version."""
         found = self.entry.dist
-        return "an unknown package" if found is None else f"{found.name} {found.version}"
+        if found is None:
+            return "an unknown package"
+        return f"{found.name} {found.version}"
 
     def __str__(self) -> str:
         return f"plug-in '{self.name}' ({KINDS[self.group]}) of {self.package}"
@@ -61,17 +79,20 @@ def find(group: str, name: str) -> Plugin | None:
     if len(found) > 1:
         packages = " and ".join(sorted(plugin.package for plugin in found))
         raise PluginError(f"Several packages bring {KINDS[group]} '{name}': {packages}. Uninstall all but one of them.")
-    return found[0] if found else None
+    if found:
+        return found[0]
+    return None
 
 
 @functools.cache
 def load(plugin: Plugin) -> Any:
     """What the entry point names, imported."""
     try:
-        return _guarded(plugin) if plugin.group == ENVS else plugin.entry.load()
-    except (Exception, SystemExit) as error:  # the package's own code runs here
-        what = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(":. ")
-        raise PluginError(f"The {plugin} cannot be imported: {what}.") from error
+        if plugin.group == ENVS:
+            return _guarded(plugin)
+        return plugin.entry.load()
+    except RAISED_BY_ENVS as error:  # the package's own code runs here
+        raise PluginError(f"The {plugin} cannot be imported: {in_one_line(error)}.") from error
 
 
 def _guarded(plugin: Plugin) -> Any:

@@ -6,8 +6,11 @@ from the environment only when the env is made.
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 import re
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,7 +35,7 @@ _TOKENS = re.compile(
     r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"  # JSON web token
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
 )
-# 40 hexadecimal digits are also a git commit: only beside the name of the tracker whose keys look like that.
+# 40 hexadecimal digits are also a git commit: only next to the name of the tracker whose keys look like that.
 _WANDB = re.compile(r"(?i)(wandb[^\n]{0,60}?)\b[0-9a-f]{40}\b")
 # Repetitions are bounded where the next try would start inside the last: a long line must not take a quadratic time.
 _IN_URL = re.compile(r"(\b[a-z][a-z0-9+.-]{0,30}://[^\s/@:]{0,200}:)[^\s/@]{1,1000}(?=@)", re.IGNORECASE)
@@ -40,10 +43,16 @@ _AFTER_NAME = re.compile(
     rf"(?i)((?<![a-z0-9])(?:[\w.\-]{{0,60}}[_.\-])?{_NAME}[\"']?\s*[:=]\s*(?:bearer\s+|basic\s+)?+)"
     r"(?![\"']?(?:\$|\*\*\*))(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"',;}\])]+)"
 )
+_HINT = re.compile(
+    r"hf_|gh[a-z]_|github_pat_|sk-|glpat-|xox|AKIA|ASIA|eyJ|-----B|wandb|://|token|secret|pass|credential|authorization|bearer|key",
+    re.IGNORECASE,
+)
+"""Without any of this no pattern matches; most texts have none of it, and looking for one thing is quicker than for all."""
 _known: set[str] = set()
 """Values that references of this process were replaced with."""
 
 
+@functools.lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Whether something of this name is a secret: `token`, `HF_TOKEN`, `apiKey`; not `max_tokens` or `tokenizer`."""
     return _SECRET_NAME.fullmatch(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)) is not None
@@ -51,28 +60,58 @@ def is_secret_name(name: str) -> bool:
 
 def redact(text: str) -> str:
     """`text` with `***` in place of everything that looks like a secret or is one of this process."""
-    for value in sorted(_values(), key=len, reverse=True):  # one may be the beginning of another
+    return _redacted(text, _values())
+
+
+def _redacted(text: str, values: list[str]) -> str:
+    for value in values:
         text = text.replace(value, HIDDEN)
+    if _HINT.search(text) is None:
+        return text
     text = _IN_URL.sub(rf"\1{HIDDEN}", _TOKENS.sub(HIDDEN, text))
     return _AFTER_NAME.sub(rf"\1{HIDDEN}", _WANDB.sub(rf"\1{HIDDEN}", text))
 
 
 def redact_tree(data: Any, name: str = "") -> Any:
     """A config or another JSON tree without secrets; references stay."""
+    return _redacted_tree(data, name, _values())
+
+
+def _redacted_tree(data: Any, name: str, values: list[str]) -> Any:
     if isinstance(data, dict):
-        return {key: redact_tree(value, str(key)) for key, value in data.items()}
+        return {key: _redacted_tree(value, str(key), values) for key, value in data.items()}
     if isinstance(data, list):
-        return [redact_tree(value, name) for value in data]
+        return [_redacted_tree(value, name, values) for value in data]
     if not isinstance(data, str) or is_reference(data):
         return data
-    return HIDDEN if data and is_secret_name(name) else redact(data)
+    if data and is_secret_name(name):
+        return HIDDEN
+    return _redacted(data, values)
 
 
-def _values() -> Iterator[str]:
-    yield from _known
-    for name, value in os.environ.items():
-        if len(value) >= _SHORTEST and is_secret_name(name):
-            yield value
+class _Clean(logging.Filter):
+    """Takes secrets out of a record before any handler sees it: a user's own handlers know nothing of secrets."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = redact(record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = redact("".join(traceback.format_exception(*record.exc_info))).rstrip()
+            record.exc_info = None
+        return True
+
+
+def logger(name: str) -> logging.Logger:
+    """The logger of that name, whose records hold no secrets; the package has no others."""
+    found = logging.getLogger(name)
+    if not any(isinstance(one, _Clean) for one in found.filters):
+        found.addFilter(_Clean())
+    return found
+
+
+def _values() -> list[str]:
+    """Secret values of this process, the longest first: one may be the beginning of another."""
+    named = (value for name, value in os.environ.items() if len(value) >= _SHORTEST and is_secret_name(name))
+    return sorted({*_known, *named}, key=len, reverse=True)
 
 
 # --- configs --------------------------------------------------------------------------------------------------------
@@ -93,9 +132,9 @@ def refuse_secrets(config: dict[str, Any], origins: dict[str, str] | None = None
         if not in_clear and _TOKENS.search(value) is None and _IN_URL.search(value) is None:
             continue
         origin = (origins or {}).get(key, "")
-        at = (
-            "" if not origin or origin.startswith("command line") else f"{origin}: "
-        )  # the command line shows the value
+        at = ""
+        if origin and not origin.startswith("command line"):  # which shows the value itself
+            at = f"{origin}: "
         what = "was not saved with the run" if value == HIDDEN else "is a secret in clear, and configs are saved"
         raise ConfigError(
             f"{at}'{key}' {what}. Put it into an environment variable and name that, in single quotes so that the "

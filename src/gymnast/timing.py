@@ -1,4 +1,4 @@
-"""Stage timers that are always on: where the wall time of a run goes."""
+"""Stage timers that are always on (where the wall time of a run goes), and a clock for patience."""
 
 from __future__ import annotations
 
@@ -41,3 +41,23 @@ class StageTimer:
         shares = {name: seconds / wall for name, seconds in self.seconds.items()}
         shares["other"] = max(0.0, 1.0 - sum(shares.values()))
         return shares
+
+
+class AwakeClock:
+    """Seconds during which this process ran, for deadlines: one that was stopped (SIGSTOP, a debugger) must not blame others.
+
+    Whoever waits looks at it again and again. The time between two looks counts up to `most` seconds: where more has passed, this
+    process did not run, and those it waits for probably did not run either.
+    """
+
+    def __init__(self, most: float) -> None:
+        self._most = most
+        self._seconds = 0.0
+        self._looked = time.monotonic()
+
+    def __call__(self) -> float:
+        """Seconds that this process was awake so far."""
+        now = time.monotonic()
+        self._seconds += min(now - self._looked, self._most)
+        self._looked = now
+        return self._seconds

@@ -9,16 +9,16 @@ import torch
 from gymnasium import spaces
 
 from gymnast.algorithms import make_algorithm
-from gymnast.algorithms.base import Outputs
+from gymnast.algorithms.base import Batch, Outputs
 from gymnast.algorithms.optimizer import make_optimizer
 from gymnast.config.algorithms import A2CConfig, OptimizerConfig, PPOConfig, ReinforceConfig
 from gymnast.config.schema import PolicyConfig
-from gymnast.envs.families.classic import CartPoleVector
+from gymnast.envs.families.classic.cartpole import CartPoleVector
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.vector import VectorEnv
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.flat import FlatParameters
-from gymnast.rollout.buffer import Batch, Rollout
+from gymnast.rollout.buffer import Rollout
 from gymnast.rollout.collect import collect
 from gymnast.rollout.returns import discounted_returns
 from gymnast.timing import StageTimer
@@ -93,15 +93,15 @@ def enumerated(reward, probabilities, horizon):
     rollout = Rollout(horizon, envs, policy)
     for n, path in enumerate(paths):
         for t, (state, action, r) in enumerate(path):
-            rollout.obs_arrays[t, n], rollout.action[t, n], rollout.reward[t, n] = state, action, r
+            rollout.obs_arrays[t, n], rollout["action"][t, n], rollout.reward[t, n] = state, action, r
     rollout.terminated[-1] = True
     with torch.no_grad():
         flat = rollout.flat_obs(horizon)
-        rollout.log_prob[:] = (
-            torch.log_softmax(policy(flat)[0], -1).gather(1, rollout.action.flatten()[:, None]).view(horizon, -1)
+        rollout["log_prob"][:] = (
+            torch.log_softmax(policy(flat)[0], -1).gather(1, rollout["action"].flatten()[:, None]).view(horizon, -1)
         )
-        rollout.value[:horizon] = policy.values(flat).view(horizon, -1)
-    rollout.next_value[:-1] = rollout.value[1:horizon].numpy()
+        rollout["value"][:horizon] = policy.values(flat).view(horizon, -1)
+    rollout.next["value"][:-1] = rollout["value"][1:horizon].numpy()
     return policy, rollout
 
 
@@ -121,7 +121,7 @@ def test_the_policy_gradient_is_the_exact_one(name, problem):
     policy, rollout = enumerated(reward, probabilities, horizon)
     flat = FlatParameters(policy)
     algorithm = make_algorithm(GRADIENT_CONFIGS[name], rollout.n_envs)
-    batch = algorithm.targets(rollout, CONSTANTS)
+    batch = algorithm.targets(rollout, CONSTANTS, policy)
     with torch.inference_mode():
         optimizer = make_optimizer(flat, GRADIENT_CONFIGS[name].optimizer)
         gradients(Learner(policy, flat, optimizer, algorithm, torch.Generator()), batch, CONSTANTS)
@@ -150,7 +150,7 @@ def one_update(algo, *, policy_config=None, seed=0, n_envs=4, n_steps=16, action
     c = numbers(algo)
     before = flat.values.clone()
     optimizer = make_optimizer(flat, algo.optimizer)
-    batch = algorithm.targets(rollout, c)
+    batch = algorithm.targets(rollout, c, policy)
     result = update(Learner(policy, flat, optimizer, algorithm, torch.Generator().manual_seed(seed)), batch, c)
     return before, flat.values.clone(), result
 
@@ -197,10 +197,15 @@ def test_the_statistics_of_an_unmoved_policy():
 def minibatch_of(n: int, advantage=None) -> tuple[Outputs, Batch]:
     generator = torch.Generator().manual_seed(0)
     log_prob, old, value, target, random = torch.randn(5, n, generator=generator).mul_(0.3).unbind(0)
-    batch = Batch(
-        torch.zeros(n, 1), torch.zeros(n), old, value * 0.5, random if advantage is None else advantage, target
-    )
-    return Outputs(log_prob, torch.full((n,), 0.7), value), batch
+    fields = {
+        "obs": torch.zeros(n, 1),
+        "action": torch.zeros(n),
+        "log_prob": old,
+        "value": value * 0.5,
+        "advantage": random if advantage is None else advantage,
+        "target": target,
+    }
+    return {"log_prob": log_prob, "entropy": torch.full((n,), 0.7), "value": value}, Batch(fields)
 
 
 @pytest.mark.parametrize("mode", ["off", "rollout", "batch"])
@@ -208,10 +213,10 @@ def test_one_sample_in_a_minibatch_is_not_nan(mode):
     outputs, batch = minibatch_of(1)
     config = PPOConfig(id="ppo", normalize_advantage=mode, clip_range_vf=0.2)
     loss = make_algorithm(config, 1).loss(outputs, batch, numbers(config))
-    for tensor in (loss.d_log_prob, loss.d_value, *loss.statistics.values()):
+    for tensor in (loss.gradients["log_prob"], loss.gradients["value"], *loss.statistics.values()):
         assert torch.isfinite(tensor).all()
     if mode == "batch":
-        assert float(loss.d_log_prob) == 0.0
+        assert float(loss.gradients["log_prob"]) == 0.0
 
 
 def test_ppo_normalises_per_minibatch_or_per_rollout_or_not_at_all():
@@ -219,44 +224,45 @@ def test_ppo_normalises_per_minibatch_or_per_rollout_or_not_at_all():
     found = {}
     for mode in ("off", "rollout", "batch"):
         config = PPOConfig(id="ppo", normalize_advantage=mode, clip_range=1e9)
-        found[mode] = make_algorithm(config, 1).loss(outputs, batch, numbers(config)).d_log_prob
-    ratio = (outputs.log_prob - batch.log_prob).exp()
-    torch.testing.assert_close(found["off"], -ratio * batch.advantage / 8)
-    assert torch.equal(found["rollout"], found["off"])  # done once in targets, not again in the loss
-    scaled = (batch.advantage - batch.advantage.mean()) / (batch.advantage.std() + 1e-8)
+        found[mode] = make_algorithm(config, 1).loss(outputs, batch, numbers(config)).gradients["log_prob"]
+    ratio = (outputs["log_prob"] - batch["log_prob"]).exp()
+    torch.testing.assert_close(found["off"], -ratio * batch["advantage"] / 8)
+    assert torch.equal(found["rollout"], found["off"])  # done once for the rollout, not again in the loss
+    scaled = (batch["advantage"] - batch["advantage"].mean()) / (batch["advantage"].std() + 1e-8)
     torch.testing.assert_close(found["batch"], -ratio * scaled / 8)
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c"])
 @pytest.mark.parametrize("mode", ["off", "rollout", "batch"])
-def test_targets_normalise_the_rollout_where_asked(mode, algorithm):
+def test_the_rollout_is_normalised_where_asked(mode, algorithm):
     config_type = PPOConfig if algorithm == "ppo" else A2CConfig
-    _, rollout = enumerated(*PROBLEMS["chain"])
-    batch = make_algorithm(config_type(id=algorithm, normalize_advantage=mode), rollout.n_envs).targets(
-        rollout, CONSTANTS
-    )
-    is_normal = abs(float(batch.advantage.mean())) < 1e-6 and abs(float(batch.advantage.std()) - 1) < 1e-5
-    # A2C has one minibatch, so both kinds happen in its targets; PPO's minibatches are normalised in the loss.
+    policy, rollout = enumerated(*PROBLEMS["chain"])
+    made = make_algorithm(config_type(id=algorithm, normalize_advantage=mode), rollout.n_envs)
+    raw = made.targets(rollout, CONSTANTS, policy)
+    assert abs(float(raw["advantage"].std()) - 1) > 1e-3  # the targets themselves are never normalised
+    batch = made.weighted(raw)
+    is_normal = abs(float(batch["advantage"].mean())) < 1e-6 and abs(float(batch["advantage"].std()) - 1) < 1e-5
+    # A2C has one minibatch, so both kinds happen at once; PPO's minibatches are normalised in the loss.
     assert is_normal == (mode == "rollout" or (mode == "batch" and algorithm == "a2c"))
-    torch.testing.assert_close(batch.target.view(3, -1)[2], torch.from_numpy(rollout.reward[2]))
+    torch.testing.assert_close(batch["target"].view(3, -1)[2], torch.from_numpy(rollout.reward[2]))
 
 
 def test_the_loss_is_the_sum_of_its_parts():
     outputs, batch = minibatch_of(16)
-    leaves = [tensor.clone().requires_grad_() for tensor in (outputs.log_prob, outputs.value)]
+    leaves = [outputs[name].clone().requires_grad_() for name in ("log_prob", "value")]
     config = PPOConfig(
         id="ppo", clip_range=0.2, clip_range_vf=0.1, ent_coef=0.03, vf_coef=0.7, normalize_advantage="off"
     )
     loss = make_algorithm(config, 1).loss(outputs, batch, numbers(config))
-    ratio = (leaves[0] - batch.log_prob).exp()
-    policy_loss = -torch.minimum(ratio * batch.advantage, ratio.clamp(0.8, 1.2) * batch.advantage)
-    clipped = batch.value + (leaves[1] - batch.value).clamp(-0.1, 0.1)
-    value_loss = torch.maximum((leaves[1] - batch.target) ** 2, (clipped - batch.target) ** 2)
+    ratio = (leaves[0] - batch["log_prob"]).exp()
+    policy_loss = -torch.minimum(ratio * batch["advantage"], ratio.clamp(0.8, 1.2) * batch["advantage"])
+    clipped = batch["value"] + (leaves[1] - batch["value"]).clamp(-0.1, 0.1)
+    value_loss = torch.maximum((leaves[1] - batch["target"]) ** 2, (clipped - batch["target"]) ** 2)
     total = policy_loss.mean() + 0.7 * value_loss.mean()
     d_log_prob, d_value = torch.autograd.grad(total, leaves)
-    torch.testing.assert_close(loss.d_log_prob, d_log_prob)
-    torch.testing.assert_close(loss.d_value, d_value)
-    assert loss.d_entropy == pytest.approx(-0.03 / 16)
+    torch.testing.assert_close(loss.gradients["log_prob"], d_log_prob)
+    torch.testing.assert_close(loss.gradients["value"], d_value)
+    assert loss.gradients["entropy"] == pytest.approx(-0.03 / 16)
     torch.testing.assert_close(loss.statistics["train/policy_loss"], policy_loss.detach())
     torch.testing.assert_close(loss.statistics["train/value_loss"], value_loss.detach())
     moved = ((ratio - 1).abs() > 0.2).float()
@@ -284,32 +290,31 @@ def test_epochs_stop_when_the_policy_has_moved_too_far():
 @pytest.mark.parametrize("mode", ["off", "rollout", "batch"])
 @pytest.mark.parametrize("baseline", ["none", "mean", "learned"])
 def test_reinforce_baselines_and_normalisation(baseline, mode):
-    _, rollout = enumerated(*PROBLEMS["chain"])
+    policy, rollout = enumerated(*PROBLEMS["chain"])
     rollout.valid = np.arange(rollout.n_envs)[None] % 3 != 0  # whole slots left out
     rollout.valid = np.repeat(rollout.valid, 3, 0)
     config = ReinforceConfig(id="reinforce", baseline=baseline, normalize_advantage=mode)
     algorithm = make_algorithm(config, rollout.n_envs)
     assert algorithm.uses_critic == (baseline == "learned")
-    batch = algorithm.targets(rollout, {"gamma": 0.9})
+    batch = algorithm.weighted(algorithm.targets(rollout, {"gamma": 0.9}, policy))
     returns = discounted_returns(rollout.reward, rollout.terminated, 0.9)[rollout.valid].astype(np.float64)
-    values = rollout.value[:3].numpy()[rollout.valid]
+    values = rollout["value"][:3].numpy()[rollout.valid]
     expected = returns - {"none": 0.0, "mean": returns.mean(), "learned": values}[baseline]
     if mode != "off":
         expected = (expected - expected.mean()) / (expected.std(ddof=1) + 1e-8)
-    np.testing.assert_allclose(batch.advantage, expected, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(batch.target, returns, rtol=1e-5)
+    np.testing.assert_allclose(batch["advantage"], expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(batch["target"], returns, rtol=1e-5)
 
 
 def test_reinforce_learns_its_baseline_only_when_it_has_one():
     outputs, batch = minibatch_of(8)
     config = ReinforceConfig(id="reinforce", baseline="learned", vf_coef=0.3)
     loss = make_algorithm(config, 1).loss(outputs, batch, numbers(config))
-    torch.testing.assert_close(loss.d_log_prob, -batch.advantage / 8)
-    torch.testing.assert_close(loss.d_value, 2 * (outputs.value - batch.target) * 0.3 / 8)
-    bare = make_algorithm(ReinforceConfig(id="reinforce"), 1).loss(
-        Outputs(outputs.log_prob, outputs.entropy, None), batch, numbers(config)
-    )
-    assert bare.d_value is None and "train/value_loss" not in bare.statistics
+    torch.testing.assert_close(loss.gradients["log_prob"], -batch["advantage"] / 8)
+    torch.testing.assert_close(loss.gradients["value"], 2 * (outputs["value"] - batch["target"]) * 0.3 / 8)
+    del outputs["value"]
+    bare = make_algorithm(ReinforceConfig(id="reinforce"), 1).loss(outputs, batch, numbers(config))
+    assert "value" not in bare.gradients and "train/value_loss" not in bare.statistics
 
 
 def test_reinforce_scales_rewards_of_fresh_episodes():
@@ -324,14 +329,14 @@ def test_reinforce_scales_rewards_of_fresh_episodes():
 
 
 def test_scaled_rewards_reach_the_targets_and_the_checkpoint():
-    _, rollout = enumerated(*PROBLEMS["chain"])
+    policy, rollout = enumerated(*PROBLEMS["chain"])
     config = A2CConfig(id="a2c", normalize_reward=True)
     algorithm = make_algorithm(config, rollout.n_envs)
     raw = rollout.reward.copy()
-    batch = algorithm.targets(rollout, CONSTANTS)
+    batch = algorithm.targets(rollout, CONSTANTS, policy)
     scale = algorithm.reward_scaler.std
     assert scale > 1.1
-    torch.testing.assert_close(batch.target.view(3, -1)[2], torch.from_numpy(raw[2] / np.float32(scale)))
+    torch.testing.assert_close(batch["target"].view(3, -1)[2], torch.from_numpy(raw[2] / np.float32(scale)))
     np.testing.assert_array_equal(rollout.reward, raw)  # what the env gave stays as it was
     fresh = make_algorithm(config, rollout.n_envs)
     fresh.load_state(algorithm.state())
@@ -377,6 +382,6 @@ def test_a_time_limit_does_not_shorten_the_future(algorithm):
         c = numbers(config) | {"learning_rate": 0.5 * (1 - i / rounds)}
         ended = collect(policy, envs, rollout, generator, StageTimer())
         assert ended and not any(episode.terminated for _, episode in ended)
-        update(Learner(policy, flat, optimizer, make, generator), make.targets(rollout, c), c)
+        update(Learner(policy, flat, optimizer, make, generator), make.targets(rollout, c, policy), c)
         rollout.carry_over()
     assert policy.values(torch.ones(1, 1)).item() == pytest.approx(50.0, abs=1.0)

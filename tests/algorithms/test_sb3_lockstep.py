@@ -21,8 +21,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from gymnast.config.schema import RunConfig
 from gymnast.timing import StageTimer
 from gymnast.training.build import build
-from gymnast.training.iteration import iterate, prepare_next
-from gymnast.training.session import Session
+from gymnast.training.on_policy import OnPolicyTrainer
 
 N_ENVS = 4
 
@@ -95,7 +94,7 @@ def weights_of(model: BaseAlgorithm) -> dict[str, torch.Tensor]:
     return ours
 
 
-def our_session(case: Case) -> Session:
+def our_trainer(case: Case) -> OnPolicyTrainer:
     """Our side of the pair."""
     algo = {"id": "ppo" if case.theirs is PPO else "a2c", **case.settings, **case.extra}
     config = {
@@ -115,13 +114,13 @@ def test_weights_stay_together(name: str, puppet: dict[str, Any], monkeypatch: p
     envs = make_vec_env(case.env_id, n_envs=N_ENVS, seed=0, env_kwargs={"render_mode": None})
     theirs = case.theirs("MlpPolicy", envs, seed=0, device="cpu", **case.settings)
     callback = theirs._setup_learn(10**9)[1]
-    session = our_session(case)
-    session.policy.load_state_dict(weights_of(theirs))
-    session.envs.reset(list(range(N_ENVS)), session.rollout.first_row)
-    np.testing.assert_array_equal(session.rollout.first_row.obs, theirs._last_obs)
+    trainer = our_trainer(case)
+    trainer.policy.load_state_dict(weights_of(theirs))
+    trainer.envs.reset(list(range(N_ENVS)), trainer.rollout.first_row)
+    np.testing.assert_array_equal(trainer.rollout.first_row.obs, theirs._last_obs)
     noise, order = torch.Generator().manual_seed(11), torch.Generator().manual_seed(12)
-    session.action_generator.manual_seed(11)
-    session.batch_generator.manual_seed(12)
+    trainer.action_generator.manual_seed(11)
+    trainer.learner.generator.manual_seed(12)
 
     def permutation(n: int) -> np.ndarray:
         """Our permutation in SB3's order of samples, which goes env by env."""
@@ -130,23 +129,23 @@ def test_weights_stay_together(name: str, puppet: dict[str, Any], monkeypatch: p
 
     monkeypatch.setattr(np.random, "permutation", permutation)
     moved, cut = 0.0, 0
-    first = session.flat.values.clone()
+    first = trainer.flat.values.clone()
     for _ in range(case.iterations):
-        puppet["noise"] = iter(session.policy.distribution.noise((n_steps, N_ENVS), noise))
+        puppet["noise"] = iter(trainer.policy.distribution.noise((n_steps, N_ENVS), noise))
         theirs.collect_rollouts(theirs.env, callback, theirs.rollout_buffer, n_steps)
         returns = theirs.rollout_buffer.returns.copy()
         theirs._current_progress_remaining = 1.0
         theirs.train()
-        done = iterate(session, StageTimer())
-        cut += int(session.rollout.truncated.sum())
-        prepare_next(session)
-        np.testing.assert_allclose(done.batch.target.numpy().reshape(n_steps, N_ENVS), returns, rtol=1e-3, atol=1e-3)
+        done = trainer.learn_once(StageTimer())
+        cut += int(trainer.rollout.truncated.sum())
+        trainer.go_on()
+        np.testing.assert_allclose(done.batch["target"].numpy().reshape(n_steps, N_ENVS), returns, rtol=1e-3, atol=1e-3)
         expected = weights_of(theirs)
-        for key, tensor in session.policy.named_parameters():
+        for key, tensor in trainer.policy.named_parameters():
             torch.testing.assert_close(
                 tensor.detach(), expected[key], rtol=0, atol=2e-4, msg=lambda m, k=key: f"{k}: {m}"
             )
-    moved = float((session.flat.values - first).abs().max())
-    session.envs.close()
+    moved = float((trainer.flat.values - first).abs().max())
+    trainer.envs.close()
     assert moved > 0.02  # a hundred times the tolerance
     assert cut > 0 or "cut-off" not in name

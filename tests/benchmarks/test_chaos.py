@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
+import saved as saved_checkpoints
 from chaos import Course, Injected, Outcome, Reference, _check, _draw_fault, fingerprint, steps_of, summary
 from faults.points import POINTS
 from runs_alike import PER_ITERATION, run, small
@@ -78,8 +79,8 @@ def test_the_hash_covers_weights_state_and_pointers(trained: Run) -> None:
         elif change == "counter":
             saved.state["loop"]["next_save"] += 1
         else:
-            checkpoint.mark_best(trained.folder, 2 * PER_ITERATION)
-        checkpoint.save(trained.folder, END, saved.policy, saved.state, {}, saved.manifest.counters)
+            saved_checkpoints.mark_best(trained.folder, 2 * PER_ITERATION)
+        saved_checkpoints.save(trained.folder, END, saved.policy, saved.state, {}, saved.manifest.counters)
         found.add(fingerprint(trained))
     assert len(found) >= 4  # the best may have been there before
 

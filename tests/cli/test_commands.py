@@ -25,7 +25,7 @@ TINY = ("env.n_envs=2", "algo.n_steps=32", "algo.batch_size=32", "algo.n_epochs=
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two short runs: an older one of CartPole, and a newer one of an env that cannot render."""
     folder = tmp_path_factory.mktemp("trained")
-    changes: dict[str, Any] = {"eval.env": {"time_limit": 60}, "train.stop_when_solved": False}
+    changes: dict[str, Any] = {"eval.env": {"time_limit": 9}, "train.stop_when_solved": False}
     library.train("CartPole-v1:ppo", *TINY, env_steps=192, runs_dir=folder / "runs", **_keywords(changes))
     library.train("Walk-v0:ppo", *TINY, env_steps=128, seed=3, runs_dir=folder / "runs", env__module="small_envs")
     return folder
@@ -77,7 +77,7 @@ def test_eval_sentence_and_differences(trained: Path, cartpole: Run) -> None:
     best = checkpoint.read_pointer(cartpole.folder, "best")
     assert f"run {cartpole.id}, {best}" in text
     assert re.search(r"[\d.]+ ± [\d.]+ over 7 episodes, deterministic", text)
-    assert "differs from training: time_limit = 60" in text
+    assert "differs from training: time_limit = 9" in text
     assert tree(trained) == before
 
 
@@ -89,8 +89,8 @@ def test_eval_json(trained: Path, cartpole: Run) -> None:
     assert named["checkpoint"] == f"step={step}"
     assert (named["run"], named["env"], named["episodes"]) == (cartpole.id, "CartPole-v1", 5)
     assert named["deterministic"] is True
-    assert named["differences"] == {"time_limit": 60}
-    assert named["max"] <= 60
+    assert named["differences"] == {"time_limit": 9}
+    assert named["max"] <= 9
     assert sampled["deterministic"] is False
     assert sampled["episodes"] == 6
 
@@ -136,30 +136,38 @@ def test_references_that_name_nothing(reference: str, words: tuple[str, ...], tr
 
 
 def test_video(trained: Path, cartpole: Run) -> None:
-    """Two episodes into the run's folder, with their steps and returns printed and beside the file."""
-    result = gymnast("video", cartpole.id, "--episodes", 2, "--seed", 5, cwd=trained)
+    """Two episodes into the run's folder, played as in its evaluations; their steps and returns are printed and in a file."""
+    result = gymnast("video", cartpole.id, "--episodes", 2, "--seed", 5, "--stochastic", cwd=trained)
     text = plain(result)
     (path,) = cartpole.videos.glob("*.mp4")
     assert str(path.relative_to(trained)) in text
     about = json.loads(path.with_suffix(".json").read_text())
     assert [episode["seed"] for episode in about["episodes"]] == [5, 6]
-    steps = sum(episode["length"] for episode in about["episodes"])
-    assert f"({steps} steps, return " in text
+    assert [episode["length"] for episode in about["episodes"]] == [9, 9]
+    assert (about["differences"], about["deterministic"]) == ({"time_limit": 9}, False)
+    assert "(20 frames of 18 steps, return 9, 9)\ndiffers from training: time_limit = 9" in text
     with av.open(str(path)) as container:
-        frames = sum(1 for _ in container.decode(video=0))
-        assert container.streams.video[0].pix_fmt == "yuv420p"
-    assert 0 <= frames - steps <= 2
+        assert sum(1 for _ in container.decode(video=0)) == 20
+        assert (container.streams.video[0].pix_fmt, container.streams.video[0].average_rate) == ("yuv420p", 50)
 
 
 def test_video_elsewhere_and_nowhere(trained: Path, cartpole: Run) -> None:
-    """`--output` into a new folder; a path that cannot be written is one sentence."""
-    plain(gymnast("video", cartpole.id, "-o", "new/clip.mp4", cwd=trained))
-    assert (trained / "new" / "clip.mp4").stat().st_size > 0
+    """`--output` into a new folder, as what its suffix says; a path that cannot be written is one sentence."""
+    plain(gymnast("video", cartpole.id, "-o", "new/clip.gif", cwd=trained))
+    assert (trained / "new" / "clip.gif").read_bytes().startswith(b"GIF89a")
     (trained / "file").write_text("")
     result = gymnast("video", cartpole.id, "-o", "file/clip.mp4", cwd=trained)
     assert result.returncode == 1
     assert result.stderr.startswith("error: Cannot write the video file/clip.mp4")
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_video_of_an_env_that_draws_nothing_here(tmp_path: Path) -> None:
+    """Black frames are told, with the reason where there is one."""
+    library.train("Screen-v0:ppo", *TINY, env_steps=64, runs_dir=tmp_path / "runs", env__module="small_envs")
+    result = gymnast("video", "@last", "-o", "black.webm", cwd=tmp_path)
+    plain(result)
+    assert result.stderr.startswith("warning: all 10 frames are black. SDL_VIDEODRIVER=dummy is set")
 
 
 def test_video_of_an_env_that_cannot_render(trained: Path) -> None:
@@ -261,6 +269,25 @@ def test_config_show(folder: Path) -> None:
     assert line.split() == ["algo.gamma", "0.9", "configs/CartPole-v1.yaml:6"]
 
 
+def test_config_show_of_a_run(trained: Path, cartpole: Run) -> None:
+    """Its settings, not those of the preset, each with its origin."""
+    shown = parsed(gymnast("config", "show", cartpole.id, "--json", cwd=trained))
+    assert shown["run"] == cartpole.id
+    assert shown["config"] == cartpole.config()
+    assert shown["origins"]["env.n_envs"].startswith(f"run {cartpole.id} (preset: ")
+    assert re.fullmatch(r"presets/envs/CartPole-v1\.yaml:\d+", shown["origins"]["algo.gamma"])
+    text = plain(gymnast("config", "show", "@last", cwd=trained, COLUMNS="160"))  # of an env without a preset
+    assert re.search(r"^train\.grace_period +10\.0 +default *$", text, re.M)
+    assert re.search(r"^train\.seed +3 +run \w{5} *$", text, re.M)
+    assert re.match(r"Walk-v0:ppo, run \w{5} *\n", text)
+
+
+def test_config_show_of_no_run(folder: Path) -> None:
+    """The sentence is about runs where a run was meant."""
+    refused = gymnast("config", "show", "@last", cwd=folder)
+    assert refused.returncode == 2 and "There are no runs in" in refused.stderr
+
+
 @pytest.mark.parametrize(("old", "new"), [("Taxi-v3:ppo", "Taxi-v4"), ("CliffWalking-v0:ppo", "CliffWalking-v1")])
 def test_renamed_envs_are_found(old: str, new: str, folder: Path) -> None:
     """With a notice, so that nobody believes to have run the old one."""
@@ -328,6 +355,8 @@ def test_doctor(folder: Path) -> None:
     text = plain(gymnast("doctor", cwd=folder))
     for what in ("Python", "torch", "video", "runs folder"):
         assert f"✓ {what}" in text
+    for unused in ("TensorBoard", "Weights & Biases", "Trackio"):
+        assert unused not in text
     assert "✗" not in text
     assert not list(folder.iterdir())
 

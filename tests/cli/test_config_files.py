@@ -10,7 +10,7 @@ import pytest
 from launch import gymnast
 
 import gymnast as library
-from gymnast.config.jsonschema import SHIPPED_SCHEMA
+from gymnast.config.files import SHIPPED
 
 TINY = ("env.n_envs=2", "algo.n_steps=32", "algo.batch_size=32", "algo.n_epochs=1", "eval.episodes=4", "eval.every=64")
 UNTIDY = "variants:\n  # about mine\n  mine_ppo: {algo: {gamma: 0.9}, extends: ppo}\nid: CartPole-v1\n"
@@ -70,7 +70,7 @@ def test_fmt_of_what_is_not_there_or_broken(own: Path, folder: Path) -> None:
 
 def test_schema(folder: Path) -> None:
     """Printed or written; the same as the shipped one."""
-    assert said(gymnast("config", "schema", cwd=folder)) == SHIPPED_SCHEMA.read_text(encoding="utf-8")
+    assert said(gymnast("config", "schema", cwd=folder)) == (SHIPPED / "config.schema.json").read_text(encoding="utf-8")
     said(gymnast("config", "schema", "--output", "new/s.json", cwd=folder))
     assert json.loads((folder / "new" / "s.json").read_text())["type"] == "object"
 
@@ -96,10 +96,10 @@ def test_diff_and_save_of_a_run(own: Path, folder: Path) -> None:
     assert "# about mine" in own.read_text()
     assert f"# Saved from run {run.id} (CartPole-v1:mine_ppo, seed 4, " in own.read_text()
     assert f"best evaluation {run.status().best_return:.5g}" in own.read_text()
-    left = json.loads(said(gymnast("config", "diff", "@last", "CartPole-v1:tiny_ppo", "--all", "--json", cwd=folder)))
+    left = json.loads(said(gymnast("config", "diff", "@last", "CartPole-v1:tiny_ppo", "--spec", "--json", cwd=folder)))
     assert [change["key"] for change in left["differences"]] == ["train.seed"]
     said(gymnast("train", "CartPole-v1:tiny_ppo", "--seed", 4, "-q", cwd=folder))
-    assert "are equal" in said(gymnast("config", "diff", run.id, "@last", "--all", cwd=folder))
+    assert "are equal" in said(gymnast("config", "diff", run.id, "@last", "--spec", cwd=folder))
     again = gymnast("config", "save", run.id, "CartPole-v1:tiny_ppo", cwd=folder)
     said(again, 2)
     assert "--force" in again.stderr

@@ -17,8 +17,8 @@ from gymnast.config.schema import EnvConfig
 from gymnast.envs.benching import Measurement, Setting
 from gymnast.errors import GymnastError, MissingPackageError
 from gymnast.runs import bench
-from gymnast.training import preset_check
-from gymnast.training.preset_check import FAILED, MISSING, OK, PresetResult, check_preset, check_presets
+from gymnast.training.env_checks import preset_check
+from gymnast.training.env_checks.preset_check import FAILED, MISSING, OK, PresetResult, check_preset, check_presets
 
 SMALL = ("env.n_envs=4", "algo.n_steps=8", "algo.batch_size=32", "eval.episodes=2")
 
@@ -50,7 +50,7 @@ def _envs_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_list_shows_family_and_what_is_missing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {row["id"]: row for row in json.loads(run("list", "--json").stdout)}
     assert (rows["CartPole-v1"]["family"], rows["CartPole-v1"]["installed"]) == ("classic", True)
-    monkeypatch.setattr("gymnast.cli.doctor.ENV_FAMILIES", {"Box2D": ("no_such_module", "x", "gymnast[box2d]")})
+    monkeypatch.setattr("gymnast.envs.packages.ENV_FAMILIES", {"Box2D": ("no_such_module", "x", "gymnast[box2d]")})
     lander = json.loads(run("list", "--json", "lander").stdout)[0]
     assert (lander["family"], lander["installed"], lander["install"]) == (
         "box2d",
@@ -85,7 +85,7 @@ def test_check_of_a_warning_leaves_zero(folder: Path) -> None:
         ((), "Say which env"),
         (("--all", "CartPole-v1"), "leave out 'CartPole-v1'"),
         (("CartPoel-v1",), "Did you mean 'CartPole-v1'"),
-        (("broken_envs:Sound",), "module:Name-v0"),
+        (("broken_envs:Soundd",), "no environment 'Soundd' is registered. Did you mean 'Sound-v0'?"),
         (("nosuch_module:Env-v0",), "cannot be imported"),
         (("CartPole-v1", "env.n_env=3"), "Unknown key"),
     ],

@@ -123,6 +123,41 @@ def test_show_tells_what_is_known(house: Path) -> None:
     assert parsed(gymnast("runs", "show", run.id, "--json", cwd=house))["metrics"] == {}
 
 
+def test_show_prints_settings_and_schedules_in_words(house: Path) -> None:
+    """What is no default, with its origin; in the lineage a schedule is words, too."""
+    run = newest(house)[0]
+    config, linear = run.config(), {"schedule": "linear", "start": 0.001, "end": 0.0}
+    config["algo"]["learning_rate"] = linear
+    run.config_path.write_text(json.dumps(config))
+    lineage = {"attempts": [{"attempt": 2, "start": "step=64", "changes": {"algo.learning_rate": [0.5, linear]}}]}
+    (run.folder / "lineage.json").write_text(json.dumps(lineage))
+    text = gymnast("runs", "show", run.id, cwd=house, COLUMNS="140").stdout
+    assert "attempt 2: from step=64, algo.learning_rate 0.5 → linear 0.001 → 0\n" in text
+    assert re.search(r"^algo\.learning_rate +linear 0\.001 → 0 +resume, attempt 2 *$", text, re.M), text
+    assert re.search(r"^algo\.n_steps +32 +run \w{5} \(preset: 16\) *$", text, re.M), text
+    assert re.search(r"^algo\.clip_range +\S+ +presets/envs/CartPole-v1\.yaml:\d+ *$", text, re.M), text
+    assert "train.grace_period" not in text and f"gymnast config show {run.id}" in text
+    assert "'schedule'" not in text
+    shown = parsed(gymnast("runs", "show", run.id, "--json", cwd=house))
+    assert shown["config"]["algo"]["learning_rate"]["start"] == 0.001
+    assert shown["origins"]["algo.learning_rate"] == "resume, attempt 2"
+    assert shown["progress"]["share"] == 1.0 and shown["status"]["state"] == "finished"
+
+
+def test_vec_steps_come_first(house: Path) -> None:
+    """In list, best and compare, with env steps next to them."""
+    first, second = newest(house)
+    listed = gymnast("runs", "list", cwd=house, COLUMNS="140").stdout.splitlines()
+    assert re.search(r"status +vec steps +env steps +best", listed[0]) and re.search(r"finished +96 +192 ", listed[1])
+    ranked = gymnast("runs", "best", "CartPole-v1", cwd=house, COLUMNS="140").stdout.splitlines()
+    assert re.search(r"best +vec steps +env steps", ranked[0]) and re.search(r" 96 +192 ", ranked[1])
+    rows = parsed(gymnast("runs", "compare", first.id, second.id, "--json", cwd=house))["results"]
+    names = [row["name"] for row in rows]
+    assert names.index("vec steps") + 1 == names.index("env steps")
+    assert names.index("vec steps to solved") + 1 == names.index("env steps to solved")
+    assert next(row["values"] for row in rows if row["name"] == "vec steps") == [96, 96]
+
+
 def test_compare(house: Path) -> None:
     """The setting that differs and the results side by side, with a mark at the best."""
     second, first = newest(house)
@@ -267,7 +302,7 @@ def test_import_tells_of_a_module_and_of_nonsense(tmp_path: Path) -> None:
     run.config_path.write_text(json.dumps({**run.config(), "env": {"id": "E-v0", "module": "their_envs"}}))
     gymnast("runs", "export", run.id, "-o", "a.zip", cwd=tmp_path)
     done = gymnast("runs", "import", "a.zip", "-f", "other", cwd=tmp_path)
-    assert "imports the Python module 'their_envs'" in done.stdout
+    assert "import or read the Python module 'their_envs'" in done.stdout
     (tmp_path / "b.zip").write_text("nothing")
     refused(gymnast("runs", "import", "b.zip", "-f", "third", cwd=tmp_path), "not a zip file")
     assert not (tmp_path / "third").exists()

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from gymnast.cli.start import _let_idle_threads_sleep
+from gymnast.cli.process import let_idle_threads_sleep
 from gymnast.config.load import resolve
 
 
@@ -27,5 +27,5 @@ def test_threads_of_torch_leave_the_cores_to_env_workers(
         monkeypatch.delenv(name)
     for name, value in before.items():
         monkeypatch.setenv(name, value)
-    _let_idle_threads_sleep(resolve("CartPole-v1:ppo", [f"env.vectorization={vectorization}"]))
+    let_idle_threads_sleep(resolve("CartPole-v1:ppo", [f"env.vectorization={vectorization}"]))
     assert os.environ.get("GOMP_SPINCOUNT") == expected

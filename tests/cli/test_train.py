@@ -14,7 +14,7 @@ from subprocess import CompletedProcess
 import pytest
 from launch import COMMAND, Terminal, environment, gymnast, start, stop, until, wait_for_rows
 
-from gymnast.metrics.sinks.jsonl import read_rows
+from gymnast.metrics.sinks.jsonl import MetricRows
 from gymnast.runs import checkpoint
 from gymnast.runs.store import Run, last_run
 
@@ -77,7 +77,9 @@ def test_a_solved_run(here: Path) -> None:
     for line in ("config  Identity-v0:ppo, seed 0", "solved at 9.5", "budget  8,000 env steps"):
         assert line in out
     assert re.search(r"^(10|9\.\d+)(\.0)? ± [\d.]+ over 20 episodes, deterministic$", out, re.MULTILINE), out
-    assert re.search(r"^solved \(eval/return_mean ≥ 9\.5\) after [\d,]+ env steps .* steps/s$", out, re.MULTILINE)
+    number = r"[\d,]+"
+    assert re.search(rf"^solved: (10|9)\.\d+ ≥ 9\.5( \+ .*)?, evaluated at {number} env steps$", out, re.MULTILINE), out
+    assert re.search(rf"^stopped after {number} env steps .* steps/s$", out, re.MULTILINE)
     assert f"run {run.id} in " in out
     for command in ("gymnast video @last", "gymnast eval @last", "gymnast runs show @last"):
         assert command in out
@@ -85,7 +87,8 @@ def test_a_solved_run(here: Path) -> None:
     assert "\r" not in out
     status = run.status()
     assert (status.state, status.solved) == ("finished", True)
-    assert status.stop_reason == "solved (eval/return_mean ≥ 9.5)"
+    assert status.stop_reason == "solved" and str(status.verdict).startswith("solved: ")
+    assert (status.best_at, status.last_at) == (status.env_steps, status.env_steps)
     assert run.log_path.read_text().count("over 20 episodes, deterministic") >= 1
     assert checkpoint.read_pointer(run.folder, "best") is not None
     files = {path.name for path in run.folder.iterdir()}
@@ -100,7 +103,9 @@ def test_the_printed_way_to_train_on_works(here: Path) -> None:
     budget = int(command[command.index("-n") + 1])
     resumed = gymnast(*command[1:], cwd=here)
     assert resumed.returncode == 0, resumed.stderr
-    assert only_run(here / "runs").status().env_steps >= budget, resumed.stdout
+    run = only_run(here / "runs")
+    assert run.status().env_steps >= budget, resumed.stdout
+    assert f"Run {run.id} is solved already" in resumed.stdout
 
 
 def test_quiet_prints_only_the_result(here: Path) -> None:
@@ -110,8 +115,8 @@ def test_quiet_prints_only_the_result(here: Path) -> None:
     lines = [line for line in result.stdout.splitlines() if line]
     assert len(lines) <= 4
     assert "over 20 episodes, deterministic" in lines[0]
-    assert "solved" in lines[1]
-    assert only_run(here / "runs").id in lines[2]
+    assert lines[1].startswith("solved: ") and lines[2].startswith("stopped after ")
+    assert only_run(here / "runs").id in lines[3]
     assert result.stderr == ""
 
 
@@ -197,14 +202,19 @@ def test_an_env_without_a_preset_trains(reference: str, words: tuple[str, ...], 
 
 
 def test_a_module_in_the_working_folder_is_found(folder: Path) -> None:
-    """Users' env files lie where they start the command."""
+    """Users' env files lie where they start the command, for workers and evaluation beside training as well.
+
+    Each process imports the module for itself, and none of them complains that its envs are known already.
+    """
     (folder / "mine.py").write_text(
         "import gymnasium as gym\nfrom small_envs import Identity\n\n\n"
         "class Mine(Identity):\n    pass\n\n\n"
         "gym.register('Mine-v0', 'mine:Mine', max_episode_steps=10)\n"
     )
-    result = gymnast("train", "Mine-v0", "env.module=mine", "-q", "-n", 64, "eval.episodes=2", cwd=folder)
-    assert result.returncode == 0, result.stderr
+    processes = ("env.vectorization=workers", "env.n_envs=4", "env.n_workers=2", "eval.mode=worker", "eval.every=32")
+    settings = ("algo.n_steps=16", "algo.batch_size=64", "eval.episodes=2", *processes)
+    result = gymnast("train", "mine:Mine-v0", "-q", "-n", 64, *settings, cwd=folder)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 # ---- bad input -----------------------------------------------------------------------------------------------------
@@ -257,7 +267,6 @@ BAD: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     ),
     "a module that is not there": (("train", "Some-v0", "env.module=nowhere"), 2, ("env.module", "nowhere")),
     "config file that is not there": (("train", "nowhere.yaml:ppo"), 2, ("nowhere.yaml", "No such file")),
-    "whole episodes without an end": (("train", "CliffWalkingSlippery-v1:reinforce"), 2, ("env.time_limit",)),
     "episodes longer than max_steps": (
         ("train", "CartPole-v1:reinforce", "algo.max_steps=3", "-n", "4000"),
         1,
@@ -266,6 +275,7 @@ BAD: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "no such run": (("resume", "qqqqq"), 2, ("gymnast train",)),
     "no run to evaluate": (("eval",), 2, ("gymnast train",)),
     "no run to film": (("video",), 2, ("gymnast train",)),
+    "a video of a kind we do not write": (("video", "-o", "x.avi"), 2, ("'.avi'", ".mp4, .webm or .gif")),
     "no run to show": (("runs", "show"), 2, ("gymnast train",)),
     "NaN observation": (("train", *FAULTY, *RAW, "env.kwargs.how=nan"), 1, ("NaN", "in env", "observation", "action")),
     "infinite observation": (("train", *FAULTY, *RAW, "env.kwargs.how=inf"), 1, ("infinity", "in env", "observation")),
@@ -425,7 +435,7 @@ def test_live_table_and_ctrl_c_once(folder: Path) -> None:
     assert terminal.output.rindex(f"gymnast resume {run.id}") > terminal.output.rindex(SHOW_CURSOR)
     assert run.status().state == "interrupted"
     done = checkpoint.load_latest(run.folder)[0].manifest.step
-    assert done == read_rows(run.metrics_path)[-1]["env_steps"]
+    assert done == list(MetricRows(run.metrics_path))[-1]["env_steps"]
     assert ESCAPE not in run.log_path.read_text()
     finished = gymnast("resume", "-q", "-n", done + 640, cwd=folder)
     assert finished.returncode == 0, finished.stderr

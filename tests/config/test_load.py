@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from gymnast.config import files
-from gymnast.config.load import find_key, from_saved, infer_algorithm, known_keys, resolve, split_reference
+from gymnast.config.load import from_saved, resolve
 from gymnast.config.names import ALIASES, RENAMED_ENVS
+from gymnast.config.overrides import find_key, known_keys
 from gymnast.config.schedule import Linear
+from gymnast.config.variants import infer_algorithm, split_reference
 from gymnast.errors import ConfigError, UsageError
 
 MINE = "Mine-v0"
@@ -328,15 +330,19 @@ def test_every_alias_leads_to_a_key_that_exists():
         ("gama=0.1", "Did you mean 'algo.gamma'"),
         ("num_env=3", "Did you mean 'num_envs'"),
         ("nothing_like_it=3", "Unknown key 'nothing_like_it' for ppo"),
-        ("id=x", "could mean env.id or algo.id or algo.optimizer.id: write it in full"),
+        ("id=x", "could mean env.id or policy.id or algo.id or algo.optimizer.id: write it in full"),
         ("gamma", "'gamma' is not an override: write key=value"),
         ("=3", "is not an override"),
         ("policy.hidden=[1,", "is not valid YAML"),
         ("num_minibatches=0", "'num_minibatches' must be a whole number of at least 1"),
         ("num_minibatches=many", "'num_minibatches' must be a whole number of at least 1"),
         ("norm_adv=[1]", "command line"),
-        ("gamma=fast", r"command line \(gamma=fast\): 'algo.gamma': expected a number or a schedule, not 'fast'"),
-        ("gamma=2", r"command line \(gamma=2\): 'algo.gamma': must be at most 1, got 2"),
+        ("gamma=fast", r"command line \(gamma=fast\): 'algo.gamma': expected a number or a schedule, not 'fast'\.$"),
+        ("lr=lin_fast", "'algo.learning_rate': 'lin_fast' is not a schedule: .* as in lin_2.5e-4\\.$"),
+        ("lr=[[0, 1e-3], [1, -2]]", r"'algo.learning_rate': must be at least 0 \(got -2\)\.$"),
+        ("policy.dropout=1.5", r"'policy.dropout': input should be less than 1 \(got 1.5\)\.$"),
+        ("policy.activation=than", r"input should be 'tanh', .* \(got 'than'\)\.$"),
+        ("gamma=2", r"command line \(gamma=2\): 'algo.gamma': must be at most 1 \(got 2\)\.$"),
         ("gamma=NaN", "'algo.gamma': must be a finite number"),
         ("train.seed=-1", "'train.seed': input should be greater than or equal to 0"),
         ("train.env_steps=10.5", "'train.env_steps': input should be a valid integer"),
@@ -370,7 +376,7 @@ MISTAKES = {
     "number for a list": ("policy:\n  hidden: 64\n", 6, "'policy.hidden': input should be a valid list"),
     "wrong item of a list": ("policy:\n  hidden: [64, x]\n", 6, "'policy.hidden.1': input should be a valid integer"),
     "wrong choice": ("policy:\n  activation: tan\n", 6, "'policy.activation': input should be 'tanh'"),
-    "out of range": ("policy:\n  hidden: [8]\nalgo:\n  gamma: 1.5\n", 8, "'algo.gamma': must be at most 1, got 1.5"),
+    "out of range": ("policy:\n  hidden: [8]\nalgo:\n  gamma: 1.5\n", 8, "'algo.gamma': must be at most 1 (got 1.5)"),
     "zero envs": ("env:\n  n_envs: 0\n", 6, "'env.n_envs': input should be greater than 0"),
     "negative steps": ("algo:\n  n_steps: -5\n", 6, "'algo.n_steps': input should be greater than 0"),
     "zero batch": ("algo:\n  batch_size: 0\n", 6, "'algo.batch_size': input should be greater than 0"),
@@ -510,3 +516,37 @@ def test_all_mistakes_are_named_at_once():
         own("variants:\n  ppo:\n    algo: {gamma: 2}\n    env: {n_envs: 0}\n    policy: {hiden: [3]}\n")
     lines = str(caught.value).splitlines()
     assert sorted(line.split(": ")[0] for line in lines) == ["mine.yaml:5", "mine.yaml:6", "mine.yaml:7"]
+
+
+def test_a_saved_config_with_a_retired_key_that_was_not_used_still_opens() -> None:
+    """Runs of earlier versions have it as null; one that used it says what is unknown."""
+    saved = resolve("ALE/Pong-v5:ram_ppo").config.model_dump(mode="json")
+    saved["env"]["atari"]["sticky_ramp"] = None
+    assert from_saved(saved).config == resolve("ALE/Pong-v5:ram_ppo").config
+    saved["env"]["atari"]["sticky_ramp"] = [0, 100]
+    with pytest.raises(ConfigError, match=r"unknown key 'env.atari.sticky_ramp'"):
+        from_saved(saved)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "settings"),
+    [
+        (["n_timesteps=1000"], {"train.env_steps": 20000}),
+        (["vec_steps=3"], {"train.env_steps": 20000}),
+        (["n_timesteps=1000", "train.vec_steps=10"], None),
+        (["total-timesteps=9"], {"train.vec_steps": 3}),
+        (["env_steps=1000", "env_steps=2000"], None),
+    ],
+)
+def test_two_budgets_are_refused(overrides, settings):
+    with pytest.raises(UsageError, match=r"Two budgets are given, .*=.* and .*=.*: keep one"):
+        resolve("CartPole-v1:ppo", overrides, settings=settings)
+
+
+def test_one_budget_said_twice_is_one():
+    assert (
+        resolve("CartPole-v1:ppo", ["n_timesteps=1e3"], settings={"train.env_steps": 1000}).config.train.env_steps
+        == 1000
+    )
+    found = resolve("CartPole-v1:ppo", ["train.env_steps=null", "train.vec_steps=7"]).config.train
+    assert (found.env_steps, found.vec_steps) == (None, 7)

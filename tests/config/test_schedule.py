@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from gymnast.config.algorithms import PPOConfig
 from gymnast.config.model import Model
-from gymnast.config.schedule import Clock, Linear, Scheduled, segments, value_at
+from gymnast.config.schedule import Clock, Linear, Scheduled, over_the_budget, segments, value_at
 from gymnast.config.schema import RunConfig
 
 ADAPTER = TypeAdapter(Scheduled)
@@ -96,6 +96,21 @@ def test_piecewise_with_straight_lines():
     assert [at(raw, p) for p in (0, 0.2, 0.4, 0.6, 0.7, 0.8, 1)] == pytest.approx([1, 1, 2, 3, 1.5, 0, 0])
 
 
+@pytest.mark.parametrize("interpolate", ["step", "linear"])
+def test_piecewise_with_a_floor(interpolate):
+    raw = {
+        "schedule": "piecewise",
+        "points": [[0, 1.0], [0.5, 0.5], [1, 0.0]],
+        "interpolate": interpolate,
+        "floor": 0.4,
+    }
+    without = {key: value for key, value in raw.items() if key != "floor"}
+    for p in (0, 0.2, 0.5, 0.6, 0.7, 0.999, 1):
+        assert at(raw, p) == max(0.4, at(without, p))
+    with pytest.raises(ValidationError, match="must be at least 0"):
+        PPOConfig(id="ppo", ent_coef={"schedule": "piecewise", "points": [[0, 1]], "floor": -1})
+
+
 def test_positions_of_a_piecewise_schedule_increase():
     for points in ([[0.5, 1], [0.1, 2]], [[0.1, 1], [0.1, 2]]):
         with pytest.raises(ValidationError, match="must increase"):
@@ -107,7 +122,8 @@ def test_positions_of_a_piecewise_schedule_increase():
 def test_short_forms():
     assert ADAPTER.validate_python("lin_2.5e-4") == Linear(schedule="linear", start=2.5e-4, end=0.0)
     assert at("lin_0.2", 0.5) == pytest.approx(0.1)
-    assert [at([[0, 1e-3], [0.5, 1e-4]], p) for p in (0, 0.49, 0.5)] == [1e-3, 1e-3, 1e-4]
+    points = [[0, 1e-3], [0.5, 1e-4], [1, 0]]
+    assert [at(points, p) for p in (0, 0.25, 0.5, 0.75, 1)] == pytest.approx([1e-3, 5.5e-4, 1e-4, 5e-5, 0])
 
 
 @pytest.mark.parametrize(
@@ -180,7 +196,7 @@ def test_decays_stay_between_their_ends(progress, start, end):
 
 def test_only_jumps_that_ask_for_it_reset_the_optimizer():
     reset = ADAPTER.validate_python({"schedule": "piecewise", "points": [[0, 1], [0.5, 2]], "reset_optimizer": True})
-    plain = ADAPTER.validate_python([[0, 1], [0.5, 2]])
+    plain = ADAPTER.validate_python({"schedule": "piecewise", "points": [[0, 1], [0.5, 2]]})
     values = {"learning_rate": reset, "clip_range": plain, "gamma": 0.9}
     assert segments(values, clock(0.49)) == {"learning_rate": 0}
     assert segments(values, clock(0.5)) == {"learning_rate": 1}
@@ -190,3 +206,16 @@ def test_a_schedule_survives_the_saved_config():
     raw = {"env": {"id": "X-v0"}, "train": {"env_steps": 10}, "algo": {"id": "ppo", "learning_rate": "lin_1e-3"}}
     config = RunConfig.model_validate(raw)
     assert RunConfig.model_validate_json(config.model_dump_json()) == config
+
+
+def test_which_courses_end_with_the_budget():
+    algo = {
+        "learning_rate": ADAPTER.validate_python("lin_3e-4"),
+        "gamma": 0.99,
+        "clip_range": ADAPTER.validate_python([[0, 0.2], [0.5, 0.1]]),
+        "ent_coef": ADAPTER.validate_python({"schedule": "constant", "value": 0.01}),
+        "vf_coef": ADAPTER.validate_python(
+            {"schedule": "linear", "start": 1, "end": 0.5, "decay_end": 1000, "axis": "env_steps"}
+        ),
+    }
+    assert over_the_budget(algo) == {"learning_rate": "0.0003 → 0", "clip_range": "0.2 → 0.1"}

@@ -366,7 +366,7 @@ def test_a2c_keys(text: str, expected: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("n_stepz: 5", "z.yml:3: unknown key 'n_stepz' for ppo. Did you mean 'n_steps' or 'n_timesteps'?"),
+        ("n_stepz: 5", "z.yml:3: unknown key 'n_stepz' for ppo. Did you mean 'n_steps'?"),
         ("use_rms_prop: true", "z.yml:3: unknown key 'use_rms_prop' for ppo."),
         ("use_sde: true", "'use_sde': gSDE"),
         (f"env_wrapper: [gymnasium.wrappers.ClipAction, {ATARI}]", "AtariWrapper has no counterpart"),

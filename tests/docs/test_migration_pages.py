@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import ast
-import json
+import inspect
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
-from launch import PATIENCE, environment
+from pages import do_all
 
 from gymnast.cli.app import app
-from gymnast.config.load import find_key, parse_override, resolve
+from gymnast.cli.budget import trackers
+from gymnast.cli.foreign_flags import INSTEAD, PAIRS, SILENT, SWITCHES, VALUES
+from gymnast.cli.train import asked
+from gymnast.config.foreign_keys import TRANSLATIONS
+from gymnast.config.load import resolve
 from gymnast.config.names import ALIASES
+from gymnast.config.overrides import find_key, parse_override
 from gymnast.errors import UsageError
 from gymnast.metrics.catalogue import load_catalogue
 
@@ -29,39 +32,16 @@ ZOO = ROOT / "tests" / "config" / "zoo" / "ppo.yml"
 SECTION = re.compile(r"(env|policy|algo|train|eval|log|spec)\.[a-z_]+")
 METRIC = re.compile(r"(rollout|eval|train|time|charts|losses)/\w+")
 TINY = {"train": ["-n", "64", "eval.episodes=2", "--quiet"], "eval": ["-e", "2"], "resume": ["-n", "64"]}
-"""What makes a command cheap; the last of two equal options counts."""
+"""What makes a command cheap; the last of two equal options counts, but for budgets, of which there is one."""
+BUDGETS = ("-n", "--total-timesteps", "--n-timesteps")
 
-# Runs commands and scripts one after the other, each in a fork: torch is imported once for all of them.
-DRIVER = """
-import json, os, sys
-import gymnasium, torch
-import gymnast.api, gymnast.training.train
-from gymnast.cli import main
 
-torch.set_num_threads(1)
-for number, (kind, what) in enumerate(json.load(sys.stdin)):
-    child = os.fork()
-    if child == 0:
-        sys.stdin = open("answer.txt")
-        output = os.open(f"output-{number}.txt", os.O_CREAT | os.O_WRONLY)
-        os.dup2(output, 1), os.dup2(output, 2)
-        try:
-            if kind == "python":
-                exec(compile(what, "<page>", "exec"), {"__name__": "__main__"})
-            else:
-                sys.argv = what
-                main()
-        except SystemExit as leave:
-            sys.stdout.flush(), sys.stderr.flush()
-            os._exit(leave.code or 0)
-        except BaseException:
-            import traceback
-            traceback.print_exc()
-            os._exit(70)
-        sys.stdout.flush(), sys.stderr.flush()
-        os._exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
+def made_cheap(command: list[str]) -> list[str]:
+    """The command with next to nothing to do."""
+    changes = TINY.get(command[1], [])
+    at = [place for place, word in enumerate(command) if word in BUDGETS and changes]
+    without = [word for place, word in enumerate(command) if place not in at and place - 1 not in at]
+    return [*without, *changes]
 
 
 @dataclass(frozen=True)
@@ -130,8 +110,8 @@ def steps(page: str) -> list[tuple[str, Any]]:
             done.append(("python", re.sub(r"n_eval_episodes=\d+", "n_eval_episodes=2", text)))
         # Exports, videos and checks of scripts take seconds each and have tests of their own.
         runs = [c for c in block.commands() if c[0] == "gymnast" and c[1] not in ("export", "video")]
-        runs = [[word for word in command if word != "--check"] for command in runs]
-        done += [("command", [*command, *TINY.get(command[1], [])]) for command in runs]
+        runs = [[word for word in command if word != "--verify"] for command in runs]
+        done += [("command", made_cheap(command)) for command in runs]
     # Those in the text are only asked whether they would train.
     texts = [shlex.split(text) for text in inline(page) if text.startswith("gymnast train ")]
     return [*done, *(("command", [*command, "--confirm"]) for command in texts)]
@@ -140,25 +120,12 @@ def steps(page: str) -> list[tuple[str, Any]]:
 @pytest.mark.parametrize("page", PAGES)
 def test_the_page_works(page: str, folder: Path) -> None:
     """Files, scripts and commands of a page, in one folder, in processes of their own."""
-    (folder / "answer.txt").write_text("n\n" * 3)
     for name in ("ppo.yml", "my.yml"):
         shutil.copy(ZOO, folder / name)
     write_configs(page, folder)
     todo = steps(page)
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER],
-        cwd=folder,
-        env=environment(),
-        input=json.dumps(todo),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    codes = [int(line) for line in done.stdout.split()]
-    for number, (step, code) in enumerate(zip(todo, codes, strict=True)):
-        assert code == 0, f"{step[1]}\n{(folder / f'output-{number}.txt').read_text()}"
+    for step, done in zip(todo, do_all(todo, folder), strict=True):
+        assert done.code == 0, f"{step[1]}\n{done.output}"
 
 
 def write_configs(page: str, folder: Path) -> None:
@@ -212,24 +179,69 @@ def test_name_maps(page: str) -> None:
     for old, ours, works, *_ in rows:
         keys = [parse_override(word)[0] if "=" in word else word for word in re.findall(r"`(.+?)`", ours)]
         paths = [find_key(key, "ppo") for key in keys]
-        assert (works == "works") == (accepted(old.strip("`")) in paths), f"{old}: {works}"
+        assert (works == "works") == bool(accepted(old.strip("`")) & set(paths)), f"{old}: {works}"
         assert works in ("works", "–")
 
 
-def accepted(name: str) -> tuple[str, ...] | None:
-    """The key that a name stands for on the command line."""
+SAMPLES = {"policy_kwargs": "dict(net_arch=[8])", "net_arch": "[8]", "activation_fn": "nn.ReLU"}
+"""Values of names that stand for several keys; the others are switches."""
+
+
+def accepted(name: str) -> set[tuple[str, ...]]:
+    """The keys that a name stands for on the command line."""
+    if name in TRANSLATIONS:
+        origins = resolve("CartPole-v1:ppo", [f"{name}={SAMPLES.get(name, 'true')}", "lr=0.1"]).origins
+        return {tuple(key.split(".")) for key, origin in origins.items() if f"({name}=" in origin}
     try:
-        return find_key(name, "ppo")
+        return {find_key(name, "ppo")}
     except UsageError:
-        return None
+        return set()
+
+
+OTHERWISE = ("n_steps=256", "n_epochs=7", "clip_range_vf=0.9", "normalize_advantage=rollout")
+"""What no option of the tables says, so that each changes something."""
+
+
+@pytest.mark.parametrize(
+    ("flags", "setting"),
+    [row for page in PAGES for table in tables(page) if table[0][0].startswith("option of") for row in table[1:]],
+)
+def test_options_line_by_line(flags: str, setting: str, folder: Path) -> None:
+    """Each line of the tables of options, typed with `gymnast train`: what comes of it is what the line says."""
+    words = shlex.split(flags.strip("`"))
+    start = [] if words[0] == "--env-id" else ["CartPole-v1:ppo", *OTHERWISE]
+    parser: Any = typer.main.get_command(app)
+    if setting.startswith("refused: "):
+        with pytest.raises(UsageError, match=re.escape(setting.removeprefix("refused: "))):
+            parser.commands["train"].make_context("train", [*start, *words])
+        return
+    typed = parser.commands["train"].make_context("train", [*start, *words]).params
+    wanted = inspect.signature(asked).parameters
+    names = [name for name in (*wanted, "env_steps", "vec_steps", "seed", "device") if name in typed]
+    further = {"sinks": trackers(typed["track"]), "capture_video": typed["capture_video"]}
+    found = asked(**{name: typed[name] for name in names}, **further).config
+    settings = [] if setting.startswith("nothing: ") else shlex.split(setting.strip("`"))
+    assert found == resolve("CartPole-v1:ppo", [*start[1:], *settings]).config
+    assert settings == [] or start == [] or found != resolve("CartPole-v1:ppo", start[1:]).config
+
+
+def test_every_option_is_listed() -> None:
+    """What is translated or refused by name stands in a table."""
+    told = "\n".join(PAGES.values())
+    for option in (*PAIRS, *VALUES, *INSTEAD, *SILENT, *(f"--{name.replace('_', '-')}" for name in SWITCHES)):
+        assert f"`{option}" in told or f" {option}" in told or option in ALSO, option
+
+
+ALSO = {"-P", "-uuid", "-tb", "--conf-file", "--yaml-file", "--optimize-hyperparameters", "--exp-name"}
+"""Other spellings of options that are listed."""
 
 
 def test_every_alias_is_listed() -> None:
     """A name that is accepted is worth telling, unless it is nobody's option."""
     listed = {row[0].strip("`") for page in PAGES for table in tables(page) for row in table[1:]}
-    unlisted = {"total-timesteps", "lr", "entropy_coef", "value_coef", "eval_episodes"}
-    assert set(ALIASES) - listed == unlisted
-    assert "eval_episodes=20" in PAGES["from-sb3"] and "lr=lin_2.5e-4" in PAGES["from-cleanrl"]
+    unlisted = {"total-timesteps", "lr", "entropy_coef", "value_coef", "eval_episodes", "num_threads", "gym_packages"}
+    assert {*ALIASES, *TRANSLATIONS} - listed == unlisted
+    assert "eval-episodes 20" in PAGES["from-sb3"] and "lr=lin_2.5e-4" in PAGES["from-cleanrl"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -254,6 +254,24 @@ class ArrayReward(Sound):
         return self.place.copy(), self.place[:1], False, self.left == 0, {}  # fault: reward-type
 
 
+class TextReward(Sound):
+    """A number that was read from a file."""
+
+    def step(self, action: Any) -> Any:
+        """Text."""
+        self.move(action)
+        return self.place.copy(), "1.0", False, self.left == 0, {}  # fault: reward-type
+
+
+class NoReward(Sound):
+    """A task without rewards."""
+
+    def step(self, action: Any) -> Any:
+        """None."""
+        self.move(action)
+        return self.place.copy(), None, False, self.left == 0, {}  # fault: reward-type
+
+
 class NanReward(Sound):
     """0/0 when it stands still."""
 
@@ -451,19 +469,34 @@ class CloseTwice(Sound):
 
 
 class SeededOnce(Sound):
-    """A generator of its own, seeded with the env's: a checkpoint does not hold it."""
+    """Numbers from a generator that no attribute leads to, seeded with the env's: a checkpoint does not hold it."""
 
     def reset(self, **kwargs: Any) -> Any:  # fault: resume-not-exact
         """Seeds it with the first reset."""
         obs, info = super().reset(**kwargs)
         if kwargs.get("seed") is not None:
-            self.dice = np.random.default_rng(kwargs["seed"])
+            self.dice = iter(np.random.default_rng(kwargs["seed"]).random, None)
         return obs, info
 
     def step(self, action: Any) -> Step:
         """Slippery."""
-        self.move(0 if self.dice.random() < 0.5 else action)
+        self.move(0 if next(self.dice) < 0.5 else action)
         return self.place.copy(), 1.0, False, self.left == 0, {}
+
+
+class LaterChance(Sound):
+    """What the first reset draws is seeded; what every later one draws is not."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """A slope for the whole episode."""
+        obs, info = super().reset(seed=seed)
+        self.left = 300  # longer than what is repeated, so that only a reset in between shows it
+        self.slope = np.random.default_rng(seed).uniform(-0.5, 0.5)  # fault: unseeded-random
+        return obs, info
+
+    def move(self, action: Any) -> None:
+        """Down the slope."""
+        super().move(float(action) + self.slope)
 
 
 class OwnSeed(Sound):  # fault: own-generator

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -162,6 +165,100 @@ class WalkEnv(gym.Env):
         return self.place.copy(), float(self.place.sum()), bool(self.np_random.random() < 0.05), self.steps >= 30, {}
 
 
+GENERATORS: dict[str, Callable[[int | None], Any]] = {
+    "RandomState": np.random.RandomState,
+    "MT19937": lambda seed: np.random.Generator(np.random.MT19937(seed)),
+    "Philox": lambda seed: np.random.Generator(np.random.Philox(seed)),
+    "SFC64": lambda seed: np.random.Generator(np.random.SFC64(seed)),
+    "Python": random.Random,
+}
+
+
+class OtherRandomEnv(gym.Env):
+    """A walk whose `np_random` is not the kind that Gymnasium makes; dm_control's is a RandomState."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float64)
+        self.action_space = gym.spaces.Discrete(2)
+        self.generator = GENERATORS[kind](None)
+
+    @property
+    def np_random(self) -> Any:
+        """The one that it draws from."""
+        return self.generator
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """Anywhere."""
+        if seed is not None:
+            self.generator = GENERATORS[self.kind](seed)
+        self.place = self.generator.uniform(-1, 1)
+        return np.array([self.place]), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Drift, and fall now and then."""
+        self.place += action - 0.5 + self.generator.uniform(-1, 1)
+        return np.array([self.place]), self.place, self.generator.random() < 0.08, False, {}
+
+
+class Bag:
+    """A part of an env that draws for it, as the pieces of tetris-gymnasium are drawn."""
+
+    def __init__(self, generator: Any) -> None:
+        self.sources = {"pieces": [generator]}
+
+    def draw(self) -> float:
+        """From -1 to 1."""
+        return float(self.sources["pieces"][0].uniform(-1, 1))
+
+
+class PartsRandomEnv(gym.Env):
+    """A walk that draws nothing from `np_random`: parts of it have generators, some of which no seed ever reaches."""
+
+    def __init__(self, kind: str, seeded: bool = True) -> None:
+        self.kind, self.seeded = kind, seeded
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float64)
+        self.action_space = gym.spaces.Discrete(2)
+        self.bag = Bag(GENERATORS[kind](None))
+        self.parts = (self, weakref.proxy(self.bag), weakref.proxy(Bag(None)), np.random, np.random.mtrand._rand)
+        """A circle, a proxy of what is gone, and everybody's generator: nothing to stumble over."""
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """Anywhere."""
+        super().reset(seed=seed)
+        if seed is not None and self.seeded:
+            self.bag = Bag(GENERATORS[self.kind](seed))
+        self.place = self.bag.draw()
+        return np.array([self.place]), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Drift, and fall now and then."""
+        self.place += action - 0.5 + self.bag.draw()
+        return np.array([self.place]), self.place, self.bag.draw() < -0.85, False, {}
+
+
+class UnknownRandomEnv(OtherRandomEnv):
+    """Nobody knows how to save its generator; it begins every episode at the same place and draws nothing."""
+
+    def __init__(self) -> None:
+        super().__init__("Python")
+
+    @property
+    def np_random(self) -> Any:
+        """A key, as jax has."""
+        return (0, 1)
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """At home."""
+        self.place, self.steps = 0.0, 0
+        return np.array([self.place]), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """One step, of twelve."""
+        self.place, self.steps = self.place + action - 0.5, self.steps + 1
+        return np.array([self.place]), self.place, self.steps == 12, False, {}
+
+
 class UnrepeatableEnv(WalkEnv):
     """Draws from the clock, so that repeating its actions gives something else."""
 
@@ -169,6 +266,15 @@ class UnrepeatableEnv(WalkEnv):
         """Noise no seed can repeat."""
         obs, *rest = super().step(action)
         return (obs + np.frombuffer(os.urandom(2), np.uint8), *rest)  # type: ignore[return-value]
+
+
+class UnseenChanceEnv(WalkEnv):
+    """Always looks the same, and pays what nobody can repeat, as a bandit whose arms no seed reaches."""
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Noise in the reward alone."""
+        obs, _, *rest = super().step(action)
+        return (0 * obs, float(os.urandom(1)[0]), *rest)  # type: ignore[return-value]
 
 
 class FaultyEnv(CounterEnv):

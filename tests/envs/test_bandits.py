@@ -265,12 +265,12 @@ def test_pictures_follow_the_game(kind: str) -> None:
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c", "reinforce"])
 def test_every_algorithm_finds_the_best_arm(algorithm: str, tmp_path: Any) -> None:
     """To within 2 of the optimum; regret falls and reaches the metrics."""
-    from gymnast.metrics.sinks.jsonl import read_rows
+    from gymnast.metrics.sinks.jsonl import MetricRows
     from gymnast.training.train import train
 
     train(resolve(f"{BANDIT}:{algorithm}", ["eval.episodes=40"]), tmp_path)
     assert "identical" not in next(tmp_path.glob("*/log.txt")).read_text()  # the one state is; what it pays is not
-    rows = read_rows(next(tmp_path.glob("*/metrics.jsonl")))
+    rows = list(MetricRows(next(tmp_path.glob("*/metrics.jsonl"))))
     assert rows[-1]["eval/exact_return"] >= 178
     # Expected return + regret is the optimum: the evaluation's own sample of arms must agree with the exact value.
     assert rows[-1]["eval/regret"] == pytest.approx(180 - rows[-1]["eval/exact_return"], abs=1.5)

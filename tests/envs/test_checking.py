@@ -13,6 +13,7 @@ import pytest
 import small_envs
 
 from gymnast.config.schema import EnvConfig
+from gymnast.envs.checking import ending
 from gymnast.envs.checking.check import Report, check_env
 from gymnast.envs.checking.kinds import KINDS
 from gymnast.errors import UsageError
@@ -53,9 +54,9 @@ def test_a_broken_env_is_named_with_its_line(name: str) -> None:
 
 
 def test_every_kind_of_finding_has_a_broken_env() -> None:
-    """But for Gymnasium's own, which depend on its version."""
+    """But for Gymnasium's own, which depend on its version, and what depends on speed."""
     shown = {expected(getattr(broken_envs, name))[0] for name in NAMED}
-    assert shown == set(KINDS) - {"gymnasium", "gymnasium-warning"}
+    assert shown == set(KINDS) - {"gymnasium", "gymnasium-warning", "may-not-end"}
 
 
 def test_every_kind_of_finding_is_documented() -> None:
@@ -100,6 +101,13 @@ def test_an_exception_inside_a_step_is_led_back_to_its_line() -> None:
 def test_a_time_limit_mends_an_env_that_never_ends() -> None:
     """As the advice says."""
     assert check("NeverEnds-v0", time_limit=20).ok
+
+
+def test_a_slow_env_that_may_not_end_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the seconds of a check it cannot play enough steps to be sure."""
+    monkeypatch.setattr(ending, "SECONDS", 0.0)
+    (finding,) = check("NeverEnds-v0").findings
+    assert finding.id == "may-not-end" and not finding.is_fault and "has no time limit" in finding.what
 
 
 def test_an_unknown_env_is_the_users_mistake_not_the_envs() -> None:

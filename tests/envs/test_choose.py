@@ -88,7 +88,7 @@ def test_native_before_envpool_before_the_rest() -> None:
         (
             "LunarLander-v3",
             {"wrappers": [{"id": "frame_skip", "skip": 2}]},
-            "wrapper 'frame_skip' runs beside each env",
+            "wrapper 'frame_skip' runs around each env",
         ),
     ],
 )
@@ -153,10 +153,24 @@ def test_under_a_debugger_everything_is_here(monkeypatch: pytest.MonkeyPatch) ->
     assert chosen("LunarLander-v3", vectorization="workers") == "inprocess"
 
 
-def resolved(**env: Any) -> Resolved:
+def resolved(env_steps: int = 1_000_000, **env: Any) -> Resolved:
     """A whole config."""
-    data = {"env": {"id": "LunarLander-v3", **env}, "algo": {"id": "ppo"}, "train": {"env_steps": 100}}
+    data = {"env": {"id": "LunarLander-v3", **env}, "algo": {"id": "ppo"}, "train": {"env_steps": env_steps}}
     return Resolved(validate(data, {}))
+
+
+def test_no_budget_is_too_small_for_its_episodes() -> None:
+    """A twentieth of the budget lies between two resets at most: where no episode could end in that, EnvPool stays out.
+
+    With 100,000 steps of 64 landers, every episode was cut after 64 steps, and none ever came to rest.
+    """
+    small = {"n_envs": 64, "time_limit": 500}
+    for env_steps, kind in ((100_000, "inprocess"), (400_000, "inprocess"), (1_000_000, "envpool")):
+        settled = with_vectorization(resolved(env_steps, **small))
+        assert settled.config.env.vectorization == kind, env_steps
+        assert ("cut episodes that may last 500" in settled.origins["env.vectorization"]) == (kind == "inprocess")
+    stated = with_vectorization(resolved(100_000, **small, resume_every=64 * 500))
+    assert stated.config.env.vectorization == "envpool"
 
 
 def test_the_saved_config_says_it(monkeypatch: pytest.MonkeyPatch) -> None:

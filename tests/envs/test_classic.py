@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gymnast.config.schema import EnvConfig
-from gymnast.envs.families.classic import CartPoleVector
+from gymnast.envs.families.classic.cartpole import CartPoleVector
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.make import make_envs
 from gymnast.errors import EnvError

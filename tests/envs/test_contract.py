@@ -13,17 +13,21 @@ import numpy as np
 import pytest
 import small_envs
 from counter_env import (
+    GENERATORS,
     CounterEnv,
     DictCounterEnv,
     MaskedCounterEnv,
+    OtherRandomEnv,
+    PartsRandomEnv,
     ShiftedActionEnv,
     TupleCounterEnv,
+    UnknownRandomEnv,
     UnrepeatableEnv,
+    UnseenChanceEnv,
     WalkEnv,
     episode_end,
     episode_length,
 )
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from gymnast.config.schema import EnvConfig
 from gymnast.envs import actions as actions_module
@@ -31,7 +35,6 @@ from gymnast.envs import snapshots
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.lanes import LanePool
 from gymnast.envs.make import make_envs, make_one
-from gymnast.envs.native import NativeVector
 from gymnast.envs.vector import EndedEpisode, StepRow, VectorEnv
 from gymnast.envs.workers import WorkerPool
 from gymnast.errors import CheckpointError, EnvError
@@ -40,11 +43,6 @@ from gymnast.seeding import env_seeds
 MakeEnv = Callable[[], gym.Env]
 Build = Callable[[MakeEnv, int], VectorEnv]
 N_ENVS = 5
-
-
-def native(make_env: MakeEnv, n_envs: int, mode: AutoresetMode) -> VectorEnv:
-    """Gymnasium's own loop in the given mode."""
-    return NativeVector(SyncVectorEnv([make_env] * n_envs, autoreset_mode=mode))
 
 
 def lanes(make_env: MakeEnv, n_envs: int, n_workers: int) -> VectorEnv:
@@ -59,8 +57,6 @@ ADAPTERS: dict[str, Build] = {
     "workers-3": functools.partial(WorkerPool, n_workers=3),
     "lanes-1": functools.partial(lanes, n_workers=1),
     "lanes-2": functools.partial(lanes, n_workers=2),
-    "native-same-step": functools.partial(native, mode=AutoresetMode.SAME_STEP),
-    "native-disabled": functools.partial(native, mode=AutoresetMode.DISABLED),
 }
 EXACT = ("inprocess", "workers-2", "lanes-2")
 """Adapters that save and load their state."""
@@ -75,7 +71,6 @@ def build(request: pytest.FixtureRequest) -> Iterator[Build]:
         made.append(ADAPTERS[request.param](make_env, n_envs))
         return made[-1]
 
-    make.adapter = request.param  # type: ignore[attr-defined]
     yield make
     for envs in made:
         envs.close()
@@ -168,8 +163,6 @@ def test_ended_episodes_come_in_order_of_their_slot(build: Build) -> None:
 
 def test_final_observation_of_an_env_that_reuses_its_array(build: Build) -> None:
     """Reset overwrites the array that the last step gave."""
-    if build.adapter == "native-same-step":  # type: ignore[attr-defined]
-        pytest.skip("Gymnasium itself keeps only a reference there")
     envs = build(functools.partial(CounterEnv, reuse_buffer=True))
     row = started(envs, [1, 1, 1, 1, 1])
     (first, *_) = envs.step(np.zeros(N_ENVS, np.int64), row)
@@ -410,6 +403,10 @@ RESTORED: dict[str, tuple[str, MakeEnv]] = {
     **{name: ("snapshot", make_env) for name, make_env in (REAL_ENVS | VARIANTS).items()},
     "unknown env": ("replay", WalkEnv),
     "unknown env with shifted actions": ("replay", functools.partial(WalkEnv, shifted=True)),
+    **{f"generator {kind}": ("replay", functools.partial(OtherRandomEnv, kind)) for kind in GENERATORS},
+    **{f"generator {kind} in a part": ("replay", functools.partial(PartsRandomEnv, kind)) for kind in GENERATORS},
+    "generator that no seed reaches": ("replay", functools.partial(PartsRandomEnv, "Philox", seeded=False)),
+    "generator of an unknown kind": ("replay", UnknownRandomEnv),
     "unknown wrapper": (
         "replay",
         lambda: gym.wrappers.TransformReward(REAL_ENVS["CartPole-v1"](), lambda reward: 2.0 * reward),
@@ -419,7 +416,7 @@ RESTORED: dict[str, tuple[str, MakeEnv]] = {
 
 @pytest.mark.parametrize("adapter", EXACT)
 @pytest.mark.parametrize("name", RESTORED)
-def test_load_state_continues_exactly(name: str, adapter: str) -> None:
+def test_load_state_continues_exactly(name: str, adapter: str, caplog: pytest.LogCaptureFixture) -> None:
     """Save, go on, load into new envs, go on again: the same bits across several episode ends."""
     method, make_env = RESTORED[name]
     with closing(ADAPTERS[adapter](make_env, 3)) as envs, closing(ADAPTERS[adapter](make_env, 3)) as others:
@@ -434,6 +431,7 @@ def test_load_state_continues_exactly(name: str, adapter: str) -> None:
             expected = trace(envs, actions, row)
             others.load_state(state)
             assert trace(others, actions, other_row) == expected
+        assert "did not come back" not in caplog.text
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "unknown env"])
@@ -482,9 +480,10 @@ def test_a_state_that_does_not_fit_is_refused(adapter: str) -> None:
         envs.step(np.zeros(3, np.int64), row)
 
 
-def test_an_env_that_cannot_be_repeated_is_said_so(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("kind", [UnrepeatableEnv, UnseenChanceEnv])
+def test_an_env_that_cannot_be_repeated_is_said_so(kind: type[WalkEnv], caplog: pytest.LogCaptureFixture) -> None:
     """A resume that is not exact is never silent, and leaves envs that can be stepped."""
-    envs, others = InProcessVector(UnrepeatableEnv, 2), InProcessVector(UnrepeatableEnv, 2)
+    envs, others = InProcessVector(kind, 2), InProcessVector(kind, 2)
     row = started(envs, [1, 2])
     trace(envs, random_actions(envs, 5), row)
     others.load_state(envs.save_state())
@@ -492,9 +491,10 @@ def test_an_env_that_cannot_be_repeated_is_said_so(caplog: pytest.LogCaptureFixt
     trace(others, random_actions(envs, 40), row)
 
 
-def test_native_envs_refuse_to_save() -> None:
-    """Their state is out of reach, and says so."""
-    with closing(ADAPTERS["native-disabled"](CounterEnv, 2)) as envs:
+def test_ales_vector_env_refuses_to_save() -> None:
+    """Its state is out of reach, and it says so."""
+    pytest.importorskip("ale_py", reason="ale-py is not installed")
+    with closing(make_envs(EnvConfig(id="ALE/Breakout-v5", atari={}, vectorization="native"), 2)) as envs:
         assert envs.exact_resume == "none"
         with pytest.raises(EnvError, match="cannot be saved"):
             envs.save_state()
@@ -537,76 +537,6 @@ def attributes(env: gym.Env) -> dict[str, str]:
                 exact = (value.dtype, value.tobytes()) if isinstance(value, np.ndarray) else value
                 shown[f"{depth}.{key}"] = repr((type(value), exact))
     return shown
-
-
-# --- particular to native vector envs ------------------------------------------------------------------------------
-
-
-def test_next_step_reset_is_refused() -> None:
-    """Gymnasium's default would insert fake transitions."""
-    with pytest.raises(EnvError, match="fake transitions"):
-        native(CounterEnv, 2, AutoresetMode.NEXT_STEP)
-
-
-class OneGenerator(gym.vector.VectorEnv):
-    """Like the compiled vector envs: final observations as one batch, one seed or an array, lost lives reported."""
-
-    def __init__(self, takes_arrays: bool) -> None:
-        self.num_envs = 3
-        self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
-        self.single_observation_space = gym.spaces.Box(-1000, 1000, (1,), np.float32)
-        self.single_action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
-        self.takes_arrays, self.seeded = takes_arrays, []
-        self.count = np.zeros((3, 1), np.float32)
-
-    def reset(self, *, seed: Any = None, options: dict | None = None) -> tuple[np.ndarray, dict]:
-        """Refuses lists, and arrays unless told otherwise."""
-        if not isinstance(seed, np.ndarray if self.takes_arrays else int):
-            raise TypeError(f"unsupported seed {seed}")
-        self.seeded.append(seed)
-        self.count[:] = 0
-        return self.count.copy(), {}
-
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
-        """Row 0 loses a life at every second step, row 1 ends at every third."""
-        self.count += 1
-        terminated = np.array([self.count[0, 0] % 2 == 0, self.count[1, 0] == 3, False])
-        info = {"lives": np.array([2, 1 - int(self.count[1, 0] == 3), 3])}
-        if self.count[1, 0] == 3:
-            info["final_obs"] = self.count.copy()
-            self.count[1] = 0
-        return self.count.copy(), np.ones(3, np.float32), terminated, np.zeros(3, np.bool_), info
-
-
-class LivesVector(NativeVector):
-    """What an adapter of ALE does: only a game without lives is over."""
-
-    def _ended_rows(self, terminated: np.ndarray, truncated: np.ndarray, info: dict[str, Any]) -> np.ndarray:
-        return (terminated & (info["lives"] == 0)) | truncated
-
-
-@pytest.mark.parametrize("takes_arrays", [True, False])
-def test_native_env_with_batched_final_observations_and_lives(takes_arrays: bool) -> None:
-    """A lost life sets `terminated` and ends nothing; the true end gives the batch's row; seeds go in as accepted."""
-    inner = OneGenerator(takes_arrays)
-    envs = LivesVector(inner)
-    row = started(envs, [4, 5, 6])
-    assert np.array_equal(inner.seeded[0], [4, 5, 6]) if takes_arrays else isinstance(inner.seeded[0], int)
-    assert [len(envs.step(np.zeros((3, 1), np.float32), row)) for _ in range(2)] == [0, 0]
-    assert row.terminated.tolist() == [True, False, False]
-    (episode,) = envs.step(np.zeros((3, 1), np.float32), row)
-    assert (episode.index, episode.ret, episode.length, episode.terminated) == (1, 3.0, 3, True)
-    assert episode.final_obs.tolist() == [3]
-    assert row.obs.tolist() == [[3], [0], [3]]
-
-
-def test_same_step_without_final_observation_is_an_error() -> None:
-    """Nothing to bootstrap from: better an error than the reset observation."""
-    envs = NativeVector(OneGenerator(takes_arrays=True))
-    row = started(envs, [4, 5, 6])
-    envs.step(np.zeros((3, 1), np.float32), row)
-    with pytest.raises(EnvError, match="no final_obs for row 0"):
-        envs.step(np.zeros((3, 1), np.float32), row)
 
 
 # --- actions and observations with parts ----------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from test_workers import FAULTS, SHARED_MEMORY, is_alive, worker_pids
 from gymnast.config.schema import EnvConfig
 from gymnast.envs import core_turns
 from gymnast.envs import make as making
-from gymnast.envs.core_turns import CoreTurns
+from gymnast.envs.core_turns import CoreTurns, Trial
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.lanes import LanePool
 from gymnast.envs.make import by_lanes, make_envs
@@ -428,6 +428,8 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[int]]:
     if len(before) < 2:
         pytest.skip("needs two cores")
     monkeypatch.setattr(core_turns, "LEAST_WORKERS", 2)
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    monkeypatch.setattr(core_turns, "CLAIM", f"\0gymnast-core-turns-{os.getpid()}")
     cores = set(sorted(before)[:2])
     os.sched_setaffinity(0, cores)
     yield cores
@@ -448,7 +450,7 @@ def steps_until(envs: LanePool, true: Callable[[], bool]) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
 def test_workers_that_fill_the_machine_take_turns_on_its_cores(pool: MakePool, two_cores: set[int]) -> None:
-    envs = pool(CounterEnv)
+    envs = pool(CounterEnv, core_turns="on")
     envs.reset(SEEDS, envs.new_row())
     steps_until(envs, lambda: [len(cores) for cores in places(envs)] == [1, 1])
     first = places(envs)
@@ -458,7 +460,7 @@ def test_workers_that_fill_the_machine_take_turns_on_its_cores(pool: MakePool, t
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
 def test_a_worker_that_dies_does_not_stop_the_turns(pool: MakePool, two_cores: set[int]) -> None:
-    envs = pool(CounterEnv)
+    envs = pool(CounterEnv, core_turns="on")
     envs.reset(SEEDS, envs.new_row())
     dead, alive = worker_pids(envs)
     os.kill(dead, signal.SIGKILL)
@@ -477,4 +479,71 @@ def test_only_pools_that_fill_a_larger_machine_are_moved(
 ) -> None:
     """With at most one core left over; the scheduler evens out all others."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(n_cores)))
-    assert CoreTurns(n_workers).due == moved
+    assert CoreTurns(n_workers, "auto").possible == CoreTurns(n_workers, "on").possible == moved
+    assert not CoreTurns(n_workers, "off").possible
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
+def test_only_one_pool_of_a_machine_moves_its_workers(pool: MakePool, two_cores: set[int]) -> None:
+    """A second one leaves its workers alone until the first is gone."""
+    first, second = pool(CounterEnv, core_turns="on"), pool(CounterEnv, core_turns="on")
+    for envs in (first, second):
+        envs.reset(SEEDS, envs.new_row())
+    steps_until(first, lambda: all(len(cores) == 1 for cores in places(first)))
+    before = time.monotonic()
+    steps_until(second, lambda: time.monotonic() > before + 5 * core_turns.TURN_SECONDS)
+    assert places(second) == [two_cores, two_cores]
+    first.close()
+    steps_until(second, lambda: all(len(cores) == 1 for cores in places(second)))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
+def test_workers_are_let_loose_on_a_crowded_machine(
+    pool: MakePool, two_cores: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    envs = pool(CounterEnv, core_turns="on")
+    envs.reset(SEEDS, envs.new_row())
+    steps_until(envs, lambda: all(len(cores) == 1 for cores in places(envs)))
+    monkeypatch.setattr(os, "getloadavg", lambda: (2.6, 0.0, 0.0))
+    steps_until(envs, lambda: places(envs) == [two_cores, two_cores])
+    monkeypatch.setattr(os, "getloadavg", lambda: (2.4, 0.0, 0.0))
+    steps_until(envs, lambda: all(len(cores) == 1 for cores in places(envs)))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
+def test_workers_stay_where_they_are_until_turns_are_measured(
+    pool: MakePool, two_cores: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Off at first, then tried; back with the scheduler for good when that was not faster."""
+    monkeypatch.setattr(core_turns, "ROUND_SECONDS", 0.1)
+    monkeypatch.setattr(core_turns, "GAIN", 1e9)  # whatever is measured
+    envs = pool(CounterEnv)
+    envs.reset(SEEDS, envs.new_row())
+    envs.even_out()
+    assert places(envs) == [two_cores, two_cores]
+    steps_until(envs, lambda: all(len(cores) == 1 for cores in places(envs)))
+    steps_until(envs, lambda: not envs._turns.possible)
+    assert places(envs) == [two_cores, two_cores]
+
+
+@pytest.mark.parametrize(
+    ("rates", "helps"),
+    [
+        ([100, 110, 101, 112, 99, 109], True),
+        ([100, 101, 100, 101, 100, 101], False),  # too little
+        ([100, 130, 100, 130, 100, 99], False),  # not every time
+        ([110, 100, 110, 100, 110, 100], False),
+    ],
+)
+def test_turns_stay_only_if_they_were_faster_every_time(rates: list[int], helps: bool) -> None:
+    """Pauses, in which the policy learns or is evaluated, count for nothing."""
+    trial, now, steps, moved = Trial(), 0.0, 0, []
+    for rate in rates:
+        assert trial.helps is None
+        moved.append(trial.moving)
+        for _ in range(33):
+            trial.hear(now, steps)
+            now, steps = now + 0.125, steps + rate
+        now += 50.0
+    assert moved == [False, True] * 3
+    assert trial.helps is trial.moving is helps

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from gymnast.config.schema import EnvConfig
 from gymnast.envs.choose import choose_vectorization
 from gymnast.envs.make import make_envs, make_one
 from gymnast.envs.wrappers import drawing_mode
-from gymnast.envs.wrappers.rendering import no_window
 from gymnast.envs.wrappers.show import layers
 from gymnast.errors import ConfigError, UsageError
 
@@ -132,13 +129,3 @@ def test_envs_that_cannot_draw_are_refused():
         make_envs(config(env_id="DrawsNothing-v0"), 1)
     with pytest.raises(ConfigError, match="'pixels' cannot stand behind 'frame_stack'"):
         make_envs(config(["frame_stack", "pixels"]), 1)
-
-
-def test_no_window_leaves_the_environment_alone(monkeypatch):
-    monkeypatch.delenv("SDL_VIDEODRIVER")
-    with no_window():
-        assert os.environ["SDL_VIDEODRIVER"] == "dummy"
-    assert "SDL_VIDEODRIVER" not in os.environ
-    monkeypatch.setenv("SDL_VIDEODRIVER", "x11")
-    with no_window():
-        assert os.environ["SDL_VIDEODRIVER"] == "x11"

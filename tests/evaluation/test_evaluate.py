@@ -21,11 +21,12 @@ from gymnast.envs.make import make_envs
 from gymnast.envs.vector import EndedEpisode, StepRow
 from gymnast.errors import ConfigError, EnvError
 from gymnast.evaluation import evaluate as module
-from gymnast.evaluation.evaluate import Evaluation, evaluate, exact, quotas
+from gymnast.evaluation.evaluate import Evaluation, evaluate, exact
 from gymnast.evaluation.exact import tabular_model
+from gymnast.evaluation.quota import quotas
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.seeding import env_seeds
-from gymnast.training.evaluator import eval_env_config
+from gymnast.training.evaluating.setup import eval_env_config
 from gymnast.training.train import train
 
 LENGTHS = (10, 500)
@@ -175,6 +176,8 @@ def test_statistics() -> None:
     assert result.std == pytest.approx(math.sqrt(14 / 3))
     assert metrics["eval/length_mean"] == pytest.approx(40 / 3)
     assert metrics["eval/reward_per_step"] == pytest.approx(9 / 40)
+    equal = Evaluation([0.91] * 100, [5] * 100, [], True)
+    assert equal.std == 0.0 and equal.sentence().startswith("0.91 ± 0.0 over 100 episodes")
     assert Evaluation([500.0] * 100, [500] * 100, [], True).sentence() == "500.0 ± 0.0 over 100 episodes, deterministic"
 
 
@@ -193,8 +196,13 @@ def test_progress_counts_episodes() -> None:
         ({"id": "CliffWalking-v1", "time_limit": 40, "kwargs": {"is_slippery": True}}, 600),
         ({"id": "Taxi-v4", "time_limit": 60}, 600),
         ({"id": "Taxi-v4", "time_limit": 60, "action_mask": "off"}, 600),
+        ({"id": "Blackjack-v1"}, 2000),
+        ({"id": "Blackjack-v1", "kwargs": {"sab": False, "natural": True}}, 2000),
     ],
-    ids=["FrozenLake", "FrozenLake not slippery", "CliffWalking slippery", "Taxi with masks", "Taxi without masks"],
+    ids=[
+        *("FrozenLake", "FrozenLake not slippery", "CliffWalking slippery", "Taxi with masks", "Taxi without masks"),
+        *("Blackjack", "natural Blackjack"),
+    ],
 )
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_exact_return_is_what_a_long_simulation_finds(env: dict[str, Any], episodes: int, deterministic: bool) -> None:

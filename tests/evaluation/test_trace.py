@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import small_envs  # noqa: F401 - registers the envs
 import torch
 
+from gymnast.algorithms import make_algorithm
+from gymnast.algorithms.base import coefficients
+from gymnast.algorithms.credit import Credit
 from gymnast.config.load import validate
+from gymnast.config.schedule import Clock
 from gymnast.config.schema import RunConfig
 from gymnast.envs.make import make_envs
 from gymnast.errors import EnvError
@@ -20,7 +25,7 @@ from gymnast.policies.actor_critic import ActorCritic
 GAMMA, LAMBDA = 0.9, 0.8
 ALGORITHMS: dict[str, dict[str, Any]] = {
     "ppo": {"id": "ppo", "gamma": GAMMA, "gae_lambda": LAMBDA},
-    "reinforce": {"id": "reinforce", "gamma": GAMMA},
+    "reinforce": {"id": "reinforce", "gamma": GAMMA, "baseline": "none"},
 }
 
 
@@ -44,7 +49,8 @@ def make(env: dict[str, Any], algorithm: str = "ppo", **policy: Any) -> tuple[Ac
 def record(env: dict[str, Any], algorithm: str = "ppo", seed: int = 3, **settings: Any) -> tuple[EpisodeTrace, Any]:
     """One episode of a fresh policy."""
     policy, config = make(env, algorithm, **settings.pop("policy", {}))
-    return record_episode(policy, config, seed=seed, **settings), policy
+    credit = Credit(make_algorithm(config.algo, 1), coefficients(config.algo, Clock(0, 0, 1.0)))
+    return record_episode(policy, config.env, seed=seed, credit=credit, **settings), policy
 
 
 ENVS: dict[str, dict[str, Any]] = {
@@ -117,7 +123,7 @@ def test_probabilities_are_the_policys() -> None:
     np.testing.assert_allclose(probabilities.sum(1), 1.0, rtol=1e-6)
     assert trace.actions == probabilities.argmax(1).tolist()
     with torch.inference_mode():
-        params = policy.act(torch.from_numpy(np.stack(trace.observations[:-1])), None)[1]
+        params = policy.act(torch.from_numpy(np.stack(trace.observations[:-1])), None)["params"]
     np.testing.assert_allclose(probabilities, torch.softmax(params, -1).numpy(), rtol=1e-5)
     assert record(ENVS["Pendulum"])[0].probabilities is None
 
@@ -155,12 +161,25 @@ def test_executed_actions_count_from_the_spaces_start() -> None:
     assert trace.rewards == right.astype(float).tolist()
 
 
-def test_without_a_critic_the_baseline_is_the_mean() -> None:
-    """REINFORCE's advantages are its returns minus their mean."""
+def test_without_a_baseline_the_advantage_is_the_return() -> None:
+    """REINFORCE without any has nothing to subtract."""
     trace, _ = record(ENVS["CartPole"], "reinforce")
     assert trace.returns is not None
     assert set(trace.values) == {0.0}
-    np.testing.assert_allclose(trace.advantages, trace.returns - trace.returns.mean())
+    np.testing.assert_array_equal(trace.advantages, trace.returns)
+
+
+def test_a_lost_life_cuts_the_advantages() -> None:
+    """`terminated` without an end: nothing that follows counts for what came before, as in training."""
+    trace, _ = record({"id": "Lives-v0"})
+    assert len(trace) == 9
+    values = np.array(trace.values)
+    expected, advantage = np.zeros(9), 0.0
+    for t in reversed(range(9)):
+        over = t % 3 == 2  # a life is lost, or the game
+        advantage = 1.0 + GAMMA * values[t + 1] * (not over) - values[t] + GAMMA * LAMBDA * advantage * (not over)
+        expected[t] = advantage
+    np.testing.assert_allclose(trace.advantages, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_return_is_the_envs_own() -> None:
@@ -171,12 +190,35 @@ def test_the_return_is_the_envs_own() -> None:
     assert trace.ret == len(trace)
 
 
-def test_frames_of_every_step() -> None:
-    """One picture before each step, at the env's own speed."""
+def test_frames_of_every_state() -> None:
+    """One picture before each step and one of the state the episode ended in, at the env's own speed."""
     trace, _ = record({"id": "Pictures-v0"}, frames=True)
     assert len(trace) == 9
-    assert [int(frame[0, 0, 0]) for frame in trace.frames] == [20 * i for i in range(9)]
+    assert [int(frame[0, 0, 0]) for frame in trace.frames] == [20 * i for i in range(10)]
     assert trace.fps == 12
+
+
+def test_the_last_picture_of_a_cut_off_episode() -> None:
+    """A time limit ends it outside the env, which has drawn nothing but where it is."""
+    trace, _ = record({"id": "Pictures-v0", "time_limit": 4}, frames=True)
+    assert not trace.terminated
+    assert [int(frame[0, 0, 0]) for frame in trace.frames] == [20 * i for i in range(5)]
+
+
+def test_a_real_env_shows_where_it_ended() -> None:
+    """FrozenLake's last picture is the hole, which only the step that ends the episode draws."""
+    policy, config = make({"id": "FrozenLake-v1"})
+    trace = record_episode(policy, config.env, seed=5, deterministic=False, frames=True)
+    assert trace.terminated
+    env = gym.make("FrozenLake-v1", render_mode="rgb_array")
+    env.reset(seed=5)
+    expected = [env.render()]
+    for action in trace.executed:
+        env.step(action)
+        expected.append(env.render())
+    env.close()
+    assert len(trace.frames) == len(trace) + 1
+    np.testing.assert_array_equal(trace.frames, expected)
 
 
 def test_an_episode_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,4 +228,4 @@ def test_an_episode_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> 
     with torch.no_grad():
         policy.actor.layers[-1].bias.copy_(torch.tensor([1e6, 0.0, 0.0, 0.0]))
     with pytest.raises(EnvError, match=r"env\.time_limit"):
-        record_episode(policy, config, seed=0)
+        record_episode(policy, config.env, seed=0)

@@ -22,7 +22,7 @@ def play(env: dict[str, Any]) -> EpisodeTrace:
     """An episode of a policy that likes all actions alike."""
     policy, config = make(env)
     policy.actor.layers[-1].weight.data.zero_()
-    return record_episode(policy, config, seed=3, deterministic=False)
+    return record_episode(policy, config.env, seed=3, deterministic=False)
 
 
 @pytest.fixture

@@ -5,14 +5,20 @@ Starting Python and importing torch takes seconds; a fork takes milliseconds, an
 
 from __future__ import annotations
 
+import atexit
+import functools
+import importlib
+import itertools
 import json
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -68,15 +74,17 @@ class Server:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "faults.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
         )
-        self._count = 0
+        self._numbers = itertools.count(1)
+        self._asking = threading.Lock()
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """One request, one answer."""
+        """One request, one answer; threads wait for each other."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(request).encode() + b"\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
+        with self._asking:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+            return json.loads(self._process.stdout.readline())
 
     def start(
         self,
@@ -86,14 +94,22 @@ class Server:
         limits: dict[str, int] | None = None,
         journal: Path | None = None,
         count: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        answer: str | None = None,
     ) -> Child:
         """Start `gymnast` with these arguments. `limits` are resource limits by name, e.g. AS or FSIZE.
 
-        `journal` and `count` are files for what happens in the child: see `points`.
+        `journal` and `count` are files for what happens in the child: see `points`. With an `environment` the command is as a
+        shell would start it: it has only these variables, and what is registered for its exit is done. `answer` is its input.
         """
-        self._count += 1
-        output = Path(self._folder.name) / str(self._count)
+        output = Path(self._folder.name) / str(next(self._numbers))
         request = {"argv": [str(one) for one in arguments], "cwd": str(cwd), "output": str(output)}
+        request["environment"] = None if environment is None else dict(environment)
+        request["input"] = os.devnull
+        if answer is not None:
+            given = output.with_suffix(".in")
+            given.write_text(answer)
+            request["input"] = str(given)
         request |= {"faults": [asdict(fault) for fault in faults], "limits": limits or {}}
         request |= {"journal": journal and str(journal), "count": count and str(count)}
         return Child(self, self.ask(request)["pid"], output)
@@ -108,10 +124,22 @@ class Server:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process that forks; commands that still run go on."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(10)
         self._folder.cleanup()
+
+
+@functools.cache
+def the_server() -> Server:
+    """The one of this process, started when it is first needed."""
+    server = Server()
+    atexit.register(server.close)
+    return server
 
 
 def serve() -> None:
@@ -134,7 +162,18 @@ def serve() -> None:
 
 
 def _import_everything() -> None:
+    """What commands import, before there is a fork: torch alone takes longer than most of the commands of tests."""
     import gymnasium  # noqa: F401
+    import torch  # noqa: F401
+
+    import gymnast.api
+    import gymnast.cli
+    import gymnast.evaluation.trace
+    import gymnast.evaluation.video
+    import gymnast.training.train
+
+    for module in pkgutil.iter_modules(gymnast.cli.__path__):
+        importlib.import_module(f"gymnast.cli.{module.name}")
 
 
 def _wait(pid: int, timeout: float) -> int | None:
@@ -156,7 +195,7 @@ def _become(request: dict[str, Any]) -> None:
 
     code = 1
     try:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(os.open(request["input"], os.O_RDONLY), 0)
         for descriptor, suffix in ((1, ".out"), (2, ".err")):
             path = request["output"] + suffix
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666), descriptor)
@@ -167,8 +206,12 @@ def _become(request: dict[str, Any]) -> None:
             count_entries(Path(request["count"]))
         install((Fault(**fault) for fault in request["faults"]), request["journal"] and Path(request["journal"]))
         sys.argv = ["gymnast", *request["argv"]]
-        sys.path.insert(0, "")
-        from gymnast.cli import main
+        if request["environment"] is None:
+            sys.path.insert(0, "")
+        else:
+            os.environ.clear()
+            os.environ.update(request["environment"])
+        from gymnast.cli.entry import main
 
         main()
         code = 0
@@ -177,6 +220,9 @@ def _become(request: dict[str, Any]) -> None:
     except BaseException:
         traceback.print_exc()
     finally:
+        if request["environment"] is not None:  # what Python itself does before a process ends
+            threading._shutdown()
+            atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -16,7 +16,7 @@ from gymnast.errors import CheckpointError, UsageError
 from gymnast.hub.beginning import model_source
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.runs import lineage
-from gymnast.training.fitting import fit
+from gymnast.training.transfer.fitting import fit
 
 TINY = ("env.n_envs=2", "algo.n_steps=16", "algo.batch_size=32", "algo.n_epochs=1", "eval.episodes=2", "hidden=[64,64]")
 
@@ -60,7 +60,7 @@ def test_a_run_that_begins_with_a_model(tmp_path: Path) -> None:
     assert not {name for name in parent["skipped"] if name.startswith(("actor", "critic"))}
     assert parent["file"] == result.run.config()["train"]["init_from"] == str((tmp_path / "model.zip").resolve())
     assert len(parent["sha256"]) == 64
-    assert parent["comparison"].startswith("source not judged · here before training ")
+    assert parent["comparison"].startswith("source not evaluated · here before training ")
     other = started(tmp_path / "model.zip", tmp_path / "runs", env="Acrobot-v1")
     skipped = lineage.read(other.run.folder).parent["skipped"]  # type: ignore[index]
     assert skipped["actor.layers.2"] == "2×64 in the source, 3×64 here"

@@ -23,7 +23,7 @@ from gymnast.errors import UsageError
 from gymnast.hub.eject import Ejected, check, eject, write
 from gymnast.hub.ejected.facts import digest
 from gymnast.hub.ejected.template import chosen, wrapped
-from gymnast.runs import checkpoint, lineage
+from gymnast.runs import checkpoint, lineage, trust
 from gymnast.runs.store import Run
 from gymnast.training.train import Resume, resume_point, train
 
@@ -63,7 +63,11 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "masked table": ("Taxi-v4:ppo_masked", 3072, ["algo.n_steps=32"]),
     "tuple of numbers": ("Blackjack-v1:ppo", 2048, ["algo.n_steps=32"]),
     "several choices, one not from zero": ("MultiIdentity-v0:ppo", 2048, [OWN, "policy.hidden=[16]"]),
-    "dict observation, normalised": ("DictIdentity-v0:ppo", 2048, [OWN, "policy.normalize_obs=true"]),
+    "dict observation, normalised": (
+        "DictIdentity-v0:ppo",
+        2048,
+        [OWN, "policy.normalize_obs=true", "normalize_obs_steps=700"],
+    ),
     "float64 env with arguments": ("Walk-v0:ppo", 2048, [OWN, "algo.n_steps=64", "env.kwargs={actions: box}"]),
     "shared trunk, relu": ("CartPole-v1:ppo", 2048, ["policy.shared_trunk=true", "policy.activation=relu"]),
     "shared trunk, gelu, table": (
@@ -74,7 +78,13 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "target_kl, clipped values, scaled rewards": (
         "CartPole-v1:ppo",
         3000,
-        ["algo.target_kl=0.01", "algo.clip_range_vf=0.2", "algo.normalize_reward=true", "algo.ent_coef=0.01"],
+        [
+            "policy.normalize_obs_steps=null",
+            "algo.target_kl=0.01",
+            "algo.clip_range_vf=0.2",
+            "algo.normalize_reward=true",
+            "algo.ent_coef=0.01",
+        ],
     ),
     "huber, critic of its own size, torch's init, elu": (
         "CartPole-v1:ppo",
@@ -92,6 +102,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
             f"algo.gamma={CLOCKS}",
             f"algo.n_epochs={EPOCHS}",
             "algo.max_grad_norm=null",
+            "algo.normalize_reward=false",
         ],
     ),
     "wrappers": (
@@ -232,12 +243,12 @@ def test_check_sees_another_result(cases: dict[str, Case], tmp_path: Path) -> No
 def test_command(cases: dict[str, Case], tmp_path: Path) -> None:
     """Eject and check by command, once with success and once from a config that is not the run's own."""
     run = cases[RESUMED].run
-    done = launch.gymnast("eject", run.id, "--output", "mine.py", "--check", "--runs-dir", run.root, cwd=tmp_path)
+    done = launch.gymnast("eject", run.id, "--output", "mine.py", "--verify", "--runs-dir", run.root, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "mine.py  (" in done.stdout and "equal to the bit: sha256 " in done.stdout
     assert "The run was resumed" in done.stdout
     other = copy_of(cases["a2c preset"], tmp_path, train__seed=1)
-    done = launch.gymnast("eject", other.folder, "--check", cwd=tmp_path)
+    done = launch.gymnast("eject", other.folder, "--verify", cwd=tmp_path)
     assert done.returncode == 1 and "NOT equal" in done.stderr
     assert (tmp_path / f"{other.id}.py").is_file()
 
@@ -255,6 +266,7 @@ def copy_of(case: Case, root: Path, **changes: Any) -> Run:
         section, key = name.split("__")
         config[section][key] = value
     run.config_path.write_text(json.dumps(config))
+    trust.accept(run)
     return run
 
 

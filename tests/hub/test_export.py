@@ -39,11 +39,22 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "Walk-v0:ppo",
         {"policy__layer_norm": True, "policy__dropout": 0.2, "env__kwargs": {"actions": "box"}},
     ),
+    "batch norm": ("CartPole-v1:ppo", {"policy__batch_norm": True}),
+    "Discrete observation from 3, Discrete action from 7": ("Shifted-v0:ppo", {}),
+    "Tuple of numbers that start elsewhere": ("Shifted-v0:ppo", {"env__kwargs": {"kind": "tuple"}}),
     "Dict action, squashed, std by state": (
         "PartsIdentity-v0:ppo",
         {"policy__squash_actions": True, "policy__state_dependent_std": True},
     ),
 }
+
+
+STARTS: dict[str, dict[str, Any]] = {
+    "Dict observation, normaliser, shared trunk": {"half": 1},
+    "Discrete observation from 3, Discrete action from 7": {"obs": 3},
+    "Tuple of numbers that start elsewhere": {"obs": [3, -2]},
+}
+"""Where observations do not count from 0: a file takes what the env gives."""
 
 
 def trained(case: str, root: Path) -> Agent:
@@ -76,6 +87,8 @@ def outside(agents: dict[str, Agent], tmp_path_factory: pytest.TempPathFactory) 
             assert written.check is not None
             assert written.check.ties <= 2
         arrays = dict(obs) if isinstance(obs, dict) else {"obs": obs}
+        for name, start in STARTS.get(case, {}).items():  # what the env gives
+            arrays[name] = arrays[name] + start
         if "mask" in written.inputs:
             arrays["mask"] = random_masks(agent.action_space, OBSERVATIONS, rng)
         assert list(arrays) == written.inputs
@@ -106,6 +119,9 @@ def test_a_file_acts_as_predict(
     """All outputs on 1,000 observations, and for a batch of one."""
     agent, arrays, outputs = agents[case], dict(outside[case]["inputs"]), outside[case][format]
     mask = arrays.pop("mask", None)
+    raw = dict(arrays)
+    for name, start in STARTS.get(case, {}).items():
+        arrays[name] = arrays[name] - start
     obs = arrays if isinstance(agent.policy.encoder.space, spaces.Dict) else arrays["obs"]
     batch = (
         {key: torch.from_numpy(part) for key, part in arrays.items()}
@@ -114,22 +130,23 @@ def test_a_file_acts_as_predict(
     )
     masks = None if mask is None else torch.from_numpy(mask)
     with torch.inference_mode():
-        action, params, _ = agent.policy.act(batch, None, masks)
+        acted = agent.policy.act(batch, None, masks)
         value = agent.policy.values(batch).numpy()
-    chosen = executed(action.numpy(), agent.action_space)
+    params = acted["params"].numpy()
+    chosen = executed(acted["action"].numpy(), agent.action_space)
     if isinstance(agent.action_space, spaces.Dict):
         np.testing.assert_array_equal(outputs["action.choice"], chosen["choice"])
         np.testing.assert_array_equal(outputs["action.rest.switches"], chosen["rest"]["switches"])
         np.testing.assert_allclose(outputs["action.rest.point"], chosen["rest"]["point"], atol=1e-5)
-        np.testing.assert_allclose(outputs["params"], params.numpy(), atol=1e-5)
+        np.testing.assert_allclose(outputs["params"], params, atol=1e-5)
     elif isinstance(agent.action_space, spaces.Box):
         np.testing.assert_allclose(outputs["action"], chosen, atol=1e-5)
         assert agent.action_space.contains(outputs["action"][0].astype(agent.action_space.dtype))
-        np.testing.assert_allclose(np.hstack((outputs["mean"], outputs["log_std"])), params.numpy(), atol=1e-5)
+        np.testing.assert_allclose(np.hstack((outputs["mean"], outputs["log_std"])), params, atol=1e-5)
     else:
         np.testing.assert_array_equal(outputs["action"], chosen)
         assert outputs["action"].dtype == np.int64
-        np.testing.assert_allclose(outputs["logits"], params.numpy(), atol=1e-5)
+        np.testing.assert_allclose(outputs["logits"], params, atol=1e-5)
     if mask is not None and isinstance(agent.action_space, spaces.Discrete):
         assert mask[np.arange(OBSERVATIONS), outputs["action"]].all()
     if agent.policy.has_critic:
@@ -138,10 +155,8 @@ def test_a_file_acts_as_predict(
         assert "value" not in outputs
     for name, one in outside[case][f"{format}.one"].items():
         np.testing.assert_allclose(one, outputs[name][:1], atol=1e-5)
-    # The space has a `start`: predict takes what the env gives.
-    if case == "Dict observation, normaliser, shared trunk":
-        raw = {"half": arrays["half"] + 1, "side": arrays["side"]}
-        np.testing.assert_array_equal(agent.predict(raw), outputs["action"])
+    if case in STARTS:
+        np.testing.assert_array_equal(agent.predict(raw if isinstance(obs, dict) else raw["obs"]), outputs["action"])
 
 
 def test_the_cases_are_hard_enough(agents: dict[str, Agent], outside: dict[str, dict[str, Any]]) -> None:
@@ -156,12 +171,13 @@ def test_the_cases_are_hard_enough(agents: dict[str, Agent], outside: dict[str, 
     assert norm is not None
     assert float(norm.count) > 0
     assert outside["MultiDiscrete, actions from 5, no critic"]["torch"]["action"][:, 1].min() >= 5
+    assert outside["Discrete observation from 3, Discrete action from 7"]["onnx"]["action"].min() >= 7
 
 
 def test_actions_beyond_the_bounds_are_clipped(agents: dict[str, Agent]) -> None:
     """As `predict` clips them."""
     agent = agents["layer norm, dropout, float64 action bounds"]
-    program = PolicyProgram(agent.policy, agent.action_space)
+    program = PolicyProgram(agent.policy, agent.observation_space, agent.action_space)
     obs = np.array([[9.0, -9.0], [-9.0, 9.0]], np.float32)
     with torch.no_grad():
         agent.policy.actor.layers[-1].bias += torch.tensor([3.0, 0.0])
@@ -257,7 +273,7 @@ def test_the_command(agents: dict[str, Agent], tmp_path: Path) -> None:
     assert path.startswith(str(run.folder / "exports" / "step="))
     assert names == "inputs: obs, mask   outputs: action, logits, value"
     assert check.startswith("1,000 observations: actions equal, largest difference of logits ")
-    done = gymnast("export", run.id, "-o", "p.pt2", "--no-check", "--runs-dir", run.root, cwd=tmp_path)
+    done = gymnast("export", run.id, "-o", "p.pt2", "--no-verify", "--runs-dir", run.root, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert zipfile.is_zipfile(tmp_path / "p.pt2")
     assert [entry.name for entry in tmp_path.iterdir()] == ["p.pt2"]

@@ -85,7 +85,7 @@ def test_a_file_acts_as_predict(case: str, format: Any, agents: dict[str, Agent]
     assert outputs["action"].dtype == np.int64
     probabilities = torch.softmax(torch.from_numpy(outputs["logits"]), -1)
     with torch.inference_mode():
-        own = torch.softmax(agent.policy.act(torch.from_numpy(np.asarray(obs)), None)[1], -1)
+        own = torch.softmax(agent.policy.act(torch.from_numpy(np.asarray(obs)), None)["params"], -1)
     # bf16 keeps three digits, so only the float32 runs are equal to rounding.
     torch.testing.assert_close(probabilities, own, rtol=0, atol=0.02 if bf16 else 1e-6)
     if not bf16:

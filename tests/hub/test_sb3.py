@@ -47,6 +47,8 @@ def test_the_same_actions(algorithm: str, observation: str, action: str, tmp_pat
     assert agent.run is None
     one = {key: part[0] for key, part in obs.items()} if isinstance(obs, dict) else obs[0]
     assert agent.action_space.contains(agent.predict(one))
+    with pytest.raises(UsageError, match=r"neither an observation nor a batch of them.* Give an? "):
+        agent.predict([np.zeros((17, 3))])
 
 
 @pytest.mark.parametrize(

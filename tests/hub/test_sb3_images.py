@@ -75,10 +75,10 @@ def assert_alike(agent: Any, model: Any, obs: Any, read: Any = None) -> None:
     tensor, _ = model.policy.obs_to_tensor(read)
     batch = {k: torch.from_numpy(v) for k, v in obs.items()} if isinstance(obs, dict) else torch.from_numpy(obs)
     with torch.no_grad():
-        params, values = agent.policy(batch)
+        params, heads, _ = agent.policy(batch)
         distribution = model.policy.get_distribution(tensor).distribution
         expected = model.policy.predict_values(tensor)[:, 0]
-    torch.testing.assert_close(values, expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(heads["value"], expected, rtol=1e-4, atol=1e-4)
     assert expected.std() > 1e-3
     if isinstance(model.action_space, spaces.Box):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
@@ -166,10 +166,10 @@ def test_stacked_frames_of_atari(pong: tuple[Path, Any]) -> None:
     obs = np.random.default_rng(0).integers(0, 256, (COUNT, 4, 84, 84), np.uint8)
     with torch.no_grad():
         tensor = torch.from_numpy(obs)
-        params, values = agent.policy(tensor)
+        params, heads, _ = agent.policy(tensor)
         theirs = model.policy.get_distribution(tensor).distribution.logits
         torch.testing.assert_close(torch.log_softmax(params, -1), theirs, rtol=1e-4, atol=1e-4)
-        torch.testing.assert_close(values, model.policy.predict_values(tensor)[:, 0], rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(heads["value"], model.policy.predict_values(tensor)[:, 0], rtol=1e-4, atol=1e-4)
     with pytest.raises(CheckpointError, match="made for observations"):
         gymnast.load(path, env="ALE/Pong-v5:ram_ppo")
     with pytest.raises(CheckpointError, match="made for actions"):

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from gymnast.metrics.history import KEPT, POINTS, EpisodeWindow, History
+from gymnast.metrics.history import POINTS, EpisodeWindow, History
 
 
 def history_of(values, name="x"):
@@ -18,19 +18,18 @@ def history_of(values, name="x"):
     return history
 
 
-def test_last_previous_and_delta():
+def test_last_and_previous():
     history = history_of([1.0, 4.0, 4.0, None])
     assert history.rows == 4
     assert history.last("x") == 4.0
     assert history.previous("x") == 1.0  # the latest that differs, not the row before
-    assert history.delta("x") == 3.0
 
 
 def test_what_was_never_logged_is_none():
     history = history_of([None])
     assert history.names() == []
-    assert history.last("x") is history.previous("x") is history.delta("x") is None
-    assert history.series("x") == history.trend("x", 5) == []
+    assert history.last("x") is history.previous("x") is None
+    assert history.trend("x", 5) == []
 
 
 def test_a_constant_has_no_previous():
@@ -42,13 +41,6 @@ def test_nan_replaces_the_last_value_and_stays_out_of_trends():
     history = history_of([1.0, math.nan])
     assert math.isnan(history.last("x"))
     assert history.trend("x", 10) == [1.0]
-
-
-def test_series_is_the_newest_values_oldest_first():
-    history = history_of([0, None, 1, 2, 3])
-    assert history.series("x", 3) == [1, 2, 3]
-    assert history.series("x", 99) == [0, 1, 2, 3]
-    assert history_of(range(1000)).series("x", 10**6) == list(range(1000 - KEPT, 1000))
 
 
 @pytest.mark.parametrize("count", [1, 7, 2 * POINTS - 1, 2 * POINTS, 2 * POINTS + 1, 5000])

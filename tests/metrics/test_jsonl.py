@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
-from gymnast.metrics.sinks.jsonl import JsonlSink, metrics_of, read_rows
+from gymnast.metrics.sinks.jsonl import JsonlSink, MetricRows
 
 KEYS = ["env_steps", "train/loss", "eval/return_mean"]
 
@@ -27,7 +27,7 @@ def write(path, steps, **kwargs):
 
 
 def steps_of(path):
-    return [row["env_steps"] for row in read_rows(path)]
+    return [row["env_steps"] for row in MetricRows(path)]
 
 
 def test_every_row_has_every_key(path):
@@ -38,16 +38,20 @@ def test_every_row_has_every_key(path):
     assert [list(line) for line in lines] == [["attempt", "resumed_from", *KEYS, "nonfinite"]] * 2
     assert lines[0]["eval/return_mean"] is None and lines[0]["attempt"] == 1 and lines[0]["nonfinite"] == []
     assert lines[1]["eval/return_mean"] == 2.5
-    assert read_rows(path) == lines
+    assert list(MetricRows(path)) == lines
 
 
-def test_keys_default_to_those_of_the_first_row_and_then_are_fixed(path):
-    with JsonlSink(path) as sink:
+def test_keys_that_were_not_announced_are_in_every_row_from_then_on(path):
+    """A plug-in's metrics are in no catalogue; no row loses a value, and none loses a key again."""
+    with JsonlSink(path, ["env_steps"]) as sink:
         sink.write({"train/loss": 1.0, "env_steps": 8})
         sink.write({"env_steps": 16})
-        with pytest.raises(ValueError, match="train/surprise"):
-            sink.write({"env_steps": 24, "train/surprise": 1.0})
-    assert [row["train/loss"] for row in read_rows(path)] == [1.0, None]
+        sink.write({"env_steps": 24, "train/surprise": math.inf})
+        sink.write({"env_steps": 32})
+    rows = list(MetricRows(path))
+    assert [row["train/loss"] for row in rows] == [1.0, None, None, None]
+    assert ["train/surprise" in row for row in rows] == [False, False, True, True]
+    assert [row["nonfinite"] for row in rows] == [[], [], ["train/surprise"], []]
 
 
 def test_nonfinite_becomes_null_and_is_named(path):
@@ -55,7 +59,7 @@ def test_nonfinite_becomes_null_and_is_named(path):
         sink.write({"env_steps": 8, "train/loss": math.nan, "eval/return_mean": -math.inf})
         sink.write({"env_steps": 16, "train/loss": np.float32("nan"), "eval/return_mean": 1.0})
     assert "NaN" not in path.read_text() and "Infinity" not in path.read_text()
-    first, second = read_rows(path)
+    first, second = MetricRows(path)
     assert first["nonfinite"] == ["train/loss", "eval/return_mean"]
     assert first["train/loss"] is first["eval/return_mean"] is None
     assert second["nonfinite"] == ["train/loss"]
@@ -64,7 +68,7 @@ def test_nonfinite_becomes_null_and_is_named(path):
 def test_numpy_numbers_and_exact_floats(path):
     with JsonlSink(path, KEYS) as sink:
         sink.write({"env_steps": np.int64(8), "train/loss": np.float32(0.1), "eval/return_mean": 0.1})
-    (row,) = read_rows(path)
+    (row,) = MetricRows(path)
     assert row["env_steps"] == 8 and row["train/loss"] == float(np.float32(0.1)) and row["eval/return_mean"] == 0.1
 
 
@@ -101,7 +105,7 @@ def test_a_new_attempt_does_not_glue_its_row_to_a_torn_one(path, lost):
     path.write_bytes(path.read_bytes()[:-lost])
     write(path, [24], attempt=2, resumed_from=16)
     for line in path.read_text().splitlines():
-        json.loads(line)  # pandas, polars and DuckDB read every line
+        json.loads(line)  # other programs read the lines one by one
     assert steps_of(path) == ([8, 16, 24] if lost == 1 else [8, 24])
 
 
@@ -116,7 +120,7 @@ def test_a_bad_line_in_the_middle_is_named_and_left_out(path):
 def test_a_later_attempt_supersedes_rows_past_its_checkpoint(path):
     write(path, [8, 16, 24, 32])
     write(path, [24, 32, 40], attempt=2, resumed_from=16)
-    rows = read_rows(path)
+    rows = list(MetricRows(path))
     assert [(row["env_steps"], row["attempt"]) for row in rows] == [(8, 1), (16, 1), (24, 2), (32, 2), (40, 2)]
     assert rows[2]["train/loss"] == 48.0
     assert len(path.read_text().splitlines()) == 7  # nothing is deleted
@@ -134,7 +138,7 @@ def test_many_attempts(path):
     write(path, [], attempt=3, resumed_from=8)  # died before its first row
     write(path, [16], attempt=4, resumed_from=8)
     write(path, [24, 32], attempt=5, resumed_from=16)
-    rows = read_rows(path)
+    rows = list(MetricRows(path))
     assert [(row["env_steps"], row["attempt"]) for row in rows] == [(8, 1), (16, 4), (24, 5), (32, 5)]
 
 
@@ -150,7 +154,7 @@ def test_steps_never_repeat_even_if_the_first_row_of_an_attempt_is_lost(path):
 def test_only_the_first_row_of_an_attempt_says_where_it_took_over(path):
     write(path, [8])
     write(path, [16, 24], attempt=2, resumed_from=8)
-    assert [row["resumed_from"] for row in read_rows(path)] == [None, 8, None]
+    assert [row["resumed_from"] for row in MetricRows(path)] == [None, 8, None]
 
 
 def test_a_full_disk_leaves_no_half_row(path):
@@ -175,13 +179,6 @@ def test_a_full_disk_leaves_no_half_row(path):
     assert steps_of(path) == [8, 16]
 
 
-def test_metrics_of_gives_back_what_was_written(path):
-    row = {"env_steps": 8, "train/loss": 0.1, "eval/return_mean": None}
-    with JsonlSink(path, KEYS) as sink:
-        sink.write(row)
-    assert metrics_of(read_rows(path)[0]) == row
-
-
 def test_a_row_is_cheap(path):
     keys = ["env_steps", *(f"train/metric_{index}" for index in range(60))]
     times = []
@@ -201,12 +198,12 @@ def test_a_late_value_is_read_in_the_row_it_belongs_to(path):
             sink.write({"env_steps": step, "train/loss": float(step)})
         sink.amend(16, {"eval/return_mean": np.float32(2.5)})
         sink.write({"env_steps": 32})
-        with pytest.raises(ValueError, match="train/surprise"):
-            sink.amend(16, {"train/surprise": 1.0})
+        sink.amend(16, {"train/surprise": 1.0})  # of a plug-in: in no catalogue
     with JsonlSink(path, KEYS, attempt=2, resumed_from=16) as sink:
         sink.amend(16, {"eval/return_mean": 2.5})
         sink.write({"env_steps": 24})
         sink.amend(32, {"eval/return_mean": 9.0})  # its row was replaced
-    rows = read_rows(path)
+    rows = list(MetricRows(path))
     assert [(row["env_steps"], row["eval/return_mean"]) for row in rows] == [(8, None), (16, 2.5), (24, None)]
     assert rows[1]["train/loss"] == 16.0 and all("amends" not in row for row in rows)
+    assert rows[1]["train/surprise"] == 1.0

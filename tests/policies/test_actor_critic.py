@@ -17,10 +17,11 @@ from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.encoders import Encoder
 from gymnast.policies.flat import FlatParameters
 from gymnast.policies.normalise import RunningNorm
+from gymnast.rollout.batch import flat_order
 from gymnast.rollout.buffer import Rollout
 from gymnast.rollout.collect import collect
 from gymnast.timing import StageTimer
-from gymnast.training.session import load_policy, policy_tensors
+from gymnast.training.trainer import load_policy, policy_tensors
 
 BOX = spaces.Box(-np.inf, np.inf, (5,))
 OBSERVATIONS = {
@@ -88,12 +89,11 @@ def collected(config, observation, action, *, masked=False, n_steps=40, n_envs=4
 def first_ratios(policy, rollout):
     """Ratios of the first minibatch of the first epoch, before any step."""
     zeros = np.zeros(rollout.reward.shape, np.float32)
-    batch = rollout.batch(zeros, zeros).select(torch.randperm(zeros.size, generator=torch.Generator().manual_seed(0)))
-    minibatch = batch.split(32)[0]
+    order = flat_order(zeros.size, 32, torch.Generator().manual_seed(0))
+    minibatch = next(rollout.batch(advantage=zeros, target=zeros).select(order.index).split(order.sizes))
     with torch.inference_mode(policy.by_hand), torch.no_grad():
-        params, _, _ = policy.run(minibatch.obs, minibatch.mask)
-        log_prob, _, _ = policy.distribution.evaluate(params, minibatch.action)
-    return (log_prob - minibatch.log_prob).exp()
+        outputs, _ = policy.evaluate(minibatch.obs, minibatch["action"], minibatch.mask, minibatch.memory)
+    return (outputs["log_prob"] - minibatch["log_prob"]).exp()
 
 
 STYLES = {
@@ -194,11 +194,12 @@ def test_indexed_input_is_the_one_hot_input(space, shared):
     columns = [torch.randint(0, n, (50,), generator=torch.Generator().manual_seed(n)) for n in sizes]
     obs = columns[0] if len(sizes) == 1 else torch.stack(columns, -1)
     one_hot = torch.cat([torch.nn.functional.one_hot(c, n) for c, n in zip(columns, sizes)], -1).float()
-    for result, expected in zip(indexed(obs), explicit(one_hot)):
-        torch.testing.assert_close(result, expected)
+    (params, heads, _), (expected, expected_heads, _) = indexed(obs), explicit(one_hot)
+    torch.testing.assert_close(params, expected)
+    torch.testing.assert_close(heads["value"], expected_heads["value"])
     with torch.no_grad():
         torch.testing.assert_close(indexed.values(obs), explicit.values(one_hot))
-        torch.testing.assert_close(indexed.act(obs, None)[1], explicit.act(one_hot, None)[1])
+        torch.testing.assert_close(indexed.act(obs, None)["params"], explicit.act(one_hot, None)["params"])
 
 
 def test_images_are_scaled_exactly_once():
@@ -245,6 +246,22 @@ def test_the_normaliser_equals_numpy_on_the_concatenation():
     np.testing.assert_allclose(norm(torch.from_numpy(x)), expected, rtol=1e-5, atol=3e-5)
 
 
+def test_the_normaliser_stays_as_it_is_after_so_many_samples():
+    norm, free = RunningNorm(2, clip=10.0, most=100), RunningNorm(2, clip=10.0)
+    for start in range(0, 120, 40):  # the third batch begins before the 100th sample
+        batch = torch.randn(40, 2) + start
+        norm.update(batch)
+        free.update(batch)
+    before = {name: value.clone() for name, value in norm.state_dict().items()}
+    assert all(torch.equal(value, free.state_dict()[name]) for name, value in before.items())
+    norm.update(torch.randn(40, 2) * 9)
+    assert all(torch.equal(value, before[name]) for name, value in norm.state_dict().items())
+    restored = RunningNorm(2, clip=10.0, most=100)
+    restored.load_state_dict(before)
+    restored.update(torch.randn(40, 2) * 9)
+    assert torch.equal(restored.mean, before["mean"])
+
+
 def test_the_normaliser_clips():
     norm = RunningNorm(1, clip=2.0)
     norm.update(torch.tensor([[-1.0], [1.0]]))
@@ -265,7 +282,7 @@ def test_normaliser_is_saved_and_restored_to_the_bit():
     load_policy(other, saved)
     obs = torch.randn(20, 5) * 7 + 3
     with torch.no_grad():
-        assert torch.equal(policy.act(obs, None)[1], other.act(obs, None)[1])
+        assert torch.equal(policy.act(obs, None)["params"], other.act(obs, None)["params"])
         assert torch.equal(policy.values(obs), other.values(obs))
     more = torch.randn(50, 5)
     policy.encoder.norm.update(more)
@@ -320,21 +337,21 @@ def test_flat_parameters_are_the_parameters(config):
     before = [parameter.detach().clone() for parameter in policy.parameters()]
     obs = torch.randn(3, 5)
     with torch.no_grad():
-        expected = policy.act(obs, None)[1].clone()
+        expected = policy.act(obs, None)["params"].clone()
     flat = FlatParameters(policy)
     parameters = list(policy.parameters())
     assert flat.values.numel() == sum(parameter.numel() for parameter in parameters)
     for parameter, old in zip(parameters, before):
         assert torch.equal(parameter, old)
     with torch.no_grad():
-        torch.testing.assert_close(policy.act(obs, None)[1], expected, rtol=0, atol=0)
+        torch.testing.assert_close(policy.act(obs, None)["params"], expected, rtol=0, atol=0)
         flat.values.mul_(2.0)
         for parameter, old in zip(parameters, before):
             assert torch.equal(parameter, old * 2)
         # Acting, the batched value, the update's path and autograd's all read the moved weights.
-        params, value = policy(obs)
-        torch.testing.assert_close(policy.act(obs, None)[1], params)
-        torch.testing.assert_close(policy.values(obs), value)
+        params, heads, _ = policy(obs)
+        torch.testing.assert_close(policy.act(obs, None)["params"], params)
+        torch.testing.assert_close(policy.values(obs), heads["value"])
         torch.testing.assert_close(policy.run(obs)[0], params)
     assert not torch.allclose(params, expected)
     flat.grads.fill_(3.0)

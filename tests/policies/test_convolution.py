@@ -360,17 +360,18 @@ def test_the_updates_gradient_is_autograds(heads: str, cnn: Any) -> None:
         generator = torch.Generator().manual_seed(2)
         d_params, d_value = torch.randn(3, 3, generator=generator), torch.randn(3, generator=generator)
 
-        params, value = policy(obs)
+        params, predicted, _ = policy(obs)
+        value = predicted["value"]
         ((params * d_params).sum() + value @ d_value).backward()
         expected = flat.grads.clone()
         assert (expected != 0).float().mean() > 0.3
 
         flat.grads.zero_()
         with torch.inference_mode(policy.by_hand), torch.no_grad():
-            fast, fast_value, tape = policy.run(obs)
-            policy.backprop(tape, d_params, d_value)
+            fast, fast_heads, tape = policy.run(obs)
+            policy.push_back(tape, d_params, {"value": d_value})
         torch.testing.assert_close(fast, params.detach(), rtol=1e-5, atol=1e-6)
-        torch.testing.assert_close(fast_value, value.detach(), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(fast_heads["value"], value.detach(), rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(flat.grads, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -379,11 +380,11 @@ def test_acting_valuing_and_learning_see_the_same() -> None:
         policy, _ = policy_for(SMALL, hidden=[8], shared_trunk=shared)
         images = pixels(SMALL)
         with torch.inference_mode():
-            _, acted, value = policy.act(images, None)
-            params, run_value, _ = policy.run(images.clone())
-            torch.testing.assert_close(acted, params)
-            torch.testing.assert_close(value, run_value)
-            torch.testing.assert_close(policy.values(images), value)
+            acted = policy.act(images, None)
+            params, heads, _ = policy.run(images.clone())
+            torch.testing.assert_close(acted["params"], params)
+            torch.testing.assert_close(acted["value"], heads["value"])
+            torch.testing.assert_close(policy.values(images), acted["value"])
         assert policy.shared  # the CNN is, so values come with the actions
 
 
@@ -391,9 +392,9 @@ def test_a_policy_without_a_critic() -> None:
     policy = ActorCritic(PolicyConfig(hidden=[], cnn_features=16), SMALL, ACTIONS, critic=False)
     flat = FlatParameters(policy)
     with torch.no_grad():
-        params, value, tape = policy.run(pixels(SMALL))
-        policy.backprop(tape, torch.ones_like(params), None)
-    assert value is None and not policy.shared
+        params, heads, tape = policy.run(pixels(SMALL))
+        policy.push_back(tape, torch.ones_like(params), {})
+    assert heads == {} and not policy.shared
     assert policy.encoder.nets[0].body[0].weight.grad.abs().max() > 0
     assert torch.isfinite(flat.grads).all()
 
@@ -412,7 +413,8 @@ def test_bf16_is_close_and_its_weights_stay_float32(cnn: str) -> None:
     for policy in (precise, rough):
         with torch.no_grad():
             params, _, tape = policy.run(images)
-            policy.backprop(tape, torch.ones_like(params) * torch.tensor([1.0, -1.0, 0.5]), torch.ones(16))
+            d_params = torch.ones_like(params) * torch.tensor([1.0, -1.0, 0.5])
+            policy.push_back(tape, d_params, {"value": torch.ones(16)})
     assert all(p.dtype == p.grad.dtype == torch.float32 for p in rough.parameters())
     cosine = nn.functional.cosine_similarity(flat.grads, rough_flat.grads, dim=0)
     assert float(cosine) > 0.99

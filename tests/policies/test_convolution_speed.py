@@ -57,10 +57,9 @@ def test_packed_images_are_the_same_images(name: str, precision: str) -> None:
     for images in (plain, taken):
         flat.grads.zero_()
         with torch.no_grad():
-            params, value, tape = policy.run(images)
-            assert value is not None
-            policy.backprop(tape, torch.ones_like(params), value)
-        gradients.append((params, value, flat.grads.clone()))
+            params, heads, tape = policy.run(images)
+            policy.push_back(tape, torch.ones_like(params), heads)
+        gradients.append((params, heads["value"], flat.grads.clone()))
     assert gradients[0][2].abs().max() > 0
     for one, other in zip(*gradients, strict=True):
         assert torch.equal(one, other)
@@ -117,8 +116,8 @@ def test_memory_kept_from_minibatch_to_minibatch_leaks_nothing(precision: str) -
     def gradient(images: torch.Tensor, of: ActorCritic, flat: FlatParameters) -> torch.Tensor:
         flat.grads.zero_()
         with torch.no_grad():
-            params, value, tape = of.run(images)
-            of.backprop(tape, torch.ones_like(params), value)
+            params, heads, tape = of.run(images)
+            of.push_back(tape, torch.ones_like(params), heads)
         return flat.grads.clone()
 
     for images in (obs[:3], obs, obs[5:], obs[:1], obs):  # growing, shrinking and back
@@ -136,8 +135,8 @@ def test_learning_does_not_import_packages_for_algebra() -> None:
         "space = spaces.Box(0, 255, (4, 84, 84), np.uint8)\n"
         "policy = ActorCritic(PolicyConfig(cnn='nature', precision='float32'), space, spaces.Discrete(3))\n"
         "flat = FlatParameters(policy)\ntorch.set_grad_enabled(False)\n"
-        "params, value, tape = policy.run(torch.ones(2, 4, 84, 84, dtype=torch.uint8))\n"
-        "policy.backprop(tape, torch.ones_like(params), value)\n"
+        "params, heads, tape = policy.run(torch.ones(2, 4, 84, 84, dtype=torch.uint8))\n"
+        "policy.push_back(tape, torch.ones_like(params), heads)\n"
         "print(float(flat.grads.norm()) > 0, 'sympy' in sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -150,10 +149,12 @@ def test_held_weights_act_alike_and_are_let_go(cnn: str, precision: str) -> None
     policy, obs = made(FIRST, precision, cnn)
     with torch.inference_mode():
         before = policy.act(obs, None)
+        assert before.keys() == {"action", "params", "value"}
         with policy.encoder.held():
             for _ in range(2):
-                for one, other in zip(before, policy.act(obs, None), strict=True):
-                    assert one is not None and other is not None and torch.equal(one, other)
+                again = policy.act(obs, None)
+                assert again.keys() == before.keys()
+                assert all(torch.equal(again[name], tensor) for name, tensor in before.items())
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter.mul_(1.05)
@@ -161,12 +162,12 @@ def test_held_weights_act_alike_and_are_let_go(cnn: str, precision: str) -> None
         moved = policy.act(obs, None)
         with policy.encoder.held():
             held = policy.act(obs, None)
-    assert not torch.equal(moved[1], before[1])
-    assert torch.equal(moved[1], held[1])
+    assert not torch.equal(moved["params"], before["params"])
+    assert torch.equal(moved["params"], held["params"])
     flat = FlatParameters(policy)
     with torch.no_grad():  # and what is learned from comes from the weights themselves
-        params, value, tape = policy.run(obs)
-        policy.backprop(tape, torch.randn(params.shape, generator=torch.Generator().manual_seed(0)), value)
+        params, heads, tape = policy.run(obs)
+        policy.push_back(tape, torch.randn(params.shape, generator=torch.Generator().manual_seed(0)), heads)
     assert all(piece.abs().max() > 0 for piece in flat.split(flat.grads))
 
 

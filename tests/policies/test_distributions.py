@@ -11,7 +11,7 @@ from gymnasium import spaces
 from torch.distributions import Normal, kl_divergence
 
 from gymnast.algorithms import make_algorithm
-from gymnast.algorithms.base import Outputs
+from gymnast.algorithms.base import Batch
 from gymnast.config.algorithms import PPOConfig
 from gymnast.errors import EnvError
 from gymnast.policies.distributions import (
@@ -24,7 +24,6 @@ from gymnast.policies.distributions import (
     SquashedGaussian,
     distribution_for,
 )
-from gymnast.rollout.buffer import Batch
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -252,10 +251,12 @@ def test_kl_estimate_equals_the_analytic_kl_of_gaussians():
     log_old = distribution.evaluate(old.expand(n, -1), action)[0]
     log_new, entropy, _ = distribution.evaluate(new.expand(n, -1), action)
     nothing = torch.zeros(n)
-    batch = Batch(nothing, action, log_old, nothing, nothing, nothing)
+    targets = {"value": nothing, "advantage": nothing, "target": nothing}
+    batch = Batch({"obs": nothing, "action": action, "log_prob": log_old, **targets})
     algorithm = make_algorithm(PPOConfig(id="ppo"), 1)
     c = {"clip_range": 0.2, "ent_coef": 0.0, "vf_coef": 0.5}
-    estimate = algorithm.loss(Outputs(log_new, entropy, nothing), batch, c).statistics["train/approx_kl"].double()
+    outputs = {"log_prob": log_new, "entropy": entropy, "value": nothing}
+    estimate = algorithm.loss(outputs, batch, c).statistics["train/approx_kl"].double()
     normals = [Normal(p[0, :2].double(), p[0, 2:].double().exp()) for p in (old, new)]
     exact = float(kl_divergence(*normals).sum())
     assert (estimate > -1e-6).all()  # k3 is never negative

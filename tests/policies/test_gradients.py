@@ -97,24 +97,27 @@ def check(config, observation, action_space, mask=None):
     flat.values.add_(torch.randn_like(flat.values) * (0.15 if config.squash_actions else 0.3))
     obs = draw()
     with torch.no_grad():
-        action, _, _ = policy.act(obs, policy.distribution.noise((B,), torch.Generator().manual_seed(1)), mask)
+        noise = policy.distribution.noise((B,), torch.Generator().manual_seed(1))
+        action = policy.act(obs, noise, mask)["action"]
     d_log_prob, d_entropy, d_value = torch.randn(3, B).unbind(0)
 
-    params, value = policy(obs, mask)
+    params, heads, state = policy(obs, mask)
+    value = heads["value"]
+    assert state is None
     log_prob, entropy = reference(policy.distribution, params, action)
     (log_prob @ d_log_prob + entropy @ d_entropy + value @ d_value).backward()
     expected = flat.grads.clone()
 
     flat.grads.zero_()
     with torch.inference_mode(policy.by_hand), torch.no_grad():
-        params_fast, value_fast, tape = policy.run(obs, mask)
-        log_prob_fast, entropy_fast, saved = policy.distribution.evaluate(params_fast, action)
-        policy.backprop(tape, policy.distribution.backward(saved, d_log_prob, d_entropy), d_value)
-    torch.testing.assert_close(log_prob_fast, log_prob.detach(), rtol=1e-5, atol=1e-5)
+        fast, tape = policy.evaluate(obs, action, mask)
+        policy.backprop(tape, {"log_prob": d_log_prob, "entropy": d_entropy, "value": d_value})
+    assert fast.keys() == {"log_prob", "entropy", "value"}
+    torch.testing.assert_close(fast["log_prob"], log_prob.detach(), rtol=1e-5, atol=1e-5)
     # The entropy of a squashed Gaussian is an integral: by quadrature it is right to 4 digits.
     close = {"rtol": 1e-3, "atol": 1e-3} if config.squash_actions else {"rtol": 1e-4, "atol": 2e-5}
-    torch.testing.assert_close(entropy_fast, entropy.detach(), **close)
-    torch.testing.assert_close(value_fast, value.detach(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(fast["entropy"], entropy.detach(), **close)
+    torch.testing.assert_close(fast["value"], value.detach(), rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(flat.grads, expected, **close)
 
 
@@ -148,9 +151,9 @@ def test_dropout_works_on_the_critic_alone():
     for seed in (0, 0, 1):
         torch.manual_seed(seed)
         with torch.no_grad():
-            outputs, value, _ = policy.run(obs)
+            outputs, heads, _ = policy.run(obs)
         params.append(outputs)
-        values.append(value)
+        values.append(heads["value"])
     assert torch.equal(params[0], params[2]) and torch.equal(params[0], policy(obs)[0])
     assert torch.equal(values[0], values[1]) and not torch.equal(values[0], values[2])
     assert torch.equal(policy.values(obs), policy.values(obs))

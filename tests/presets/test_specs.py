@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -11,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
+from optimal import optimal_return
 from ruamel.yaml import YAML
 
 from gymnast.config.load import resolve
@@ -19,7 +19,7 @@ from gymnast.config.spec import Component, EnvSpec
 from gymnast.envs.make import make_one
 from gymnast.envs.registry import env_spec
 from gymnast.envs.spaces import canonical
-from gymnast.evaluation.exact import Transitions, exact_return, optimal_return, tabular_model
+from gymnast.evaluation.exact import exact_return, tabular_model
 
 PRESETS = files("gymnast") / "presets"
 NAMES = sorted(path.name.removesuffix(".yaml") for path in (PRESETS / "envs").iterdir() if path.name.endswith(".yaml"))
@@ -367,70 +367,19 @@ def test_labels_of_minigrid_are_those_of_the_package():
     assert planes.shape[-1] == sum(map(len, values[1:]))
 
 
-# Blackjack carries no transition table: its exact scores are computed here from the rules.
-CARDS = [(card, (4 if card == 10 else 1) / 13) for card in range(1, 11)]
-
-
-def deal(total: int, ace: int, card: int) -> tuple[int, int]:
-    """Sum and usable ace after one more card."""
-    hard = total - 10 * ace + card
-    return (hard + 10, 1) if (ace or card == 1) and hard + 10 <= 21 else (hard, 0)
-
-
-@cache
-def dealer_scores(total: int, ace: int) -> dict[int, float]:
-    """Distribution of the dealer's final score; 0 is a bust."""
-    if total >= 17:
-        return {total if total <= 21 else 0: 1.0}
-    scores: dict[int, float] = {}
-    for card, p in CARDS:
-        for score, q in dealer_scores(*deal(total, ace, card)).items():
-            scores[score] = scores.get(score, 0.0) + p * q
-    return scores
-
-
-def stick_value(total: int, shown: int, natural: bool, sab: bool) -> float:
-    value = 0.0
-    for hidden, p in CARDS:
-        if sab and natural and sorted((shown, hidden)) != [1, 10]:
-            value += p
-            continue
-        for score, q in dealer_scores(*deal(*deal(0, 0, shown), hidden)).items():
-            value += p * q * ((total > score) - (total < score))
-    return value
-
-
-def blackjack(sab: bool) -> tuple[Transitions, np.ndarray, dict[tuple[int, int, int, bool], int]]:
-    """Table, start distribution and state numbers; a state is sum, dealer card, usable ace, two-card natural."""
-    keys = itertools.product(range(4, 22), range(1, 11), (0, 1), (False, True))
-    number = {key: index for index, key in enumerate(keys)}
-    table = {}
-    for (total, shown, ace, natural), state in number.items():
-        hit = []
-        for card, p in CARDS:
-            total_after, ace_after = deal(total, ace, card)
-            bust = total_after > 21
-            hit.append((p, 0, -1.0, True) if bust else (p, number[total_after, shown, ace_after, False], 0.0, False))
-        table[state] = {0: [(1.0, 0, stick_value(total, shown, natural, sab), True)], 1: hit}
-    start = np.zeros(len(number))
-    for (first, p), (second, q), (shown, r) in itertools.product(CARDS, repeat=3):
-        total, ace = deal(*deal(0, 0, first), second)
-        start[number[total, shown, ace, sorted((first, second)) == [1, 10]]] += p * q * r
-    return Transitions.from_table(table), start, number
-
-
 def test_blackjack_scores_are_exact():
     assert gym.spec("Blackjack-v1").kwargs == {"sab": True, "natural": False}
     spec = spec_of("Blackjack-v1")
-    table, start, number = blackjack(sab=True)
-    optimum, actions = optimal_return(table, start, 20)  # no hand takes 20 cards
+    model = tabular_model(make("Blackjack-v1"))
+    table, start, seen, horizon = model.P, model.initial_distribution, model.observations, model.horizon
+    optimum, actions = optimal_return(table, start, horizon)
     assert spec.optimal_score.score == pytest.approx(optimum, abs=1e-5)
-    random = exact_return(table, start, np.full((len(start), 2), 0.5), 20)
+    random = exact_return(table, start, np.full((len(start), 2), 0.5), horizon)
     assert spec.random_score.score == pytest.approx(random, abs=1e-5)
 
     def rule(hard: int, soft: int) -> float:
-        hits = [int(total < (soft if ace else hard)) for total, _, ace, _ in number]
-        return exact_return(table, start, np.eye(2)[hits], 20)
+        hits = [int(total < (soft if ace else hard)) for total, _, ace in seen]
+        return exact_return(table, start, np.eye(2)[hits], horizon)
 
     blind = max(rule(hard, soft) for hard in range(12, 19) for soft in range(16, 20))
     assert blind == pytest.approx(-0.0606, abs=1e-4)
@@ -438,17 +387,20 @@ def test_blackjack_scores_are_exact():
 
     env = gym.make("Blackjack-v1", disable_env_checker=True)
     env.reset(seed=5)
+    number = {tuple(obs): state for state, obs in enumerate(seen.tolist()) if state % 2 == 0}  # odd ones are naturals
     returns = []
     for _ in range(20_000):
         obs, _ = env.reset()
         over = False
         while not over:
-            obs, reward, over, _, _ = env.step(int(actions[0][number[(*obs, False)]]) if obs[0] < 21 else 0)
+            obs, reward, over, _, _ = env.step(int(actions[0][number[obs]]) if obs[0] < 21 else 0)
         returns.append(reward)
     assert abs(np.mean(returns) - optimum) < 4 * np.std(returns) / np.sqrt(len(returns))
 
 
 def test_blackjack_notes_name_the_other_rules():
-    table, start, _ = blackjack(sab=False)
-    assert optimal_return(table, start, 20)[0] == pytest.approx(-0.0466, abs=1e-4)
-    assert "-0.0466" in spec_of("Blackjack-v1").notes
+    for kwargs, score in (({"sab": False}, -0.0466), ({"sab": False, "natural": True}, -0.0257)):
+        model = tabular_model(gym.make("Blackjack-v1", **kwargs))
+        optimum, _ = optimal_return(model.P, model.initial_distribution, model.horizon)
+        assert optimum == pytest.approx(score, abs=1e-4)
+        assert str(score) in spec_of("Blackjack-v1").notes

@@ -10,23 +10,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_vector import ScriptedVector, Step
 
-from gymnast.algorithms.base import Loss
+from gymnast.algorithms.base import Algorithm, Loss
 from gymnast.config.schema import PolicyConfig
 from gymnast.envs.vector import VectorEnv
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.flat import FlatParameters
-from gymnast.rollout.buffer import Batch, Rollout
+from gymnast.rollout.batch import Batch
+from gymnast.rollout.buffer import Rollout
 from gymnast.training.update import Learner, update
+
+NUMBERED = ("log_prob", "value", "advantage", "target", "a_field_of_a_plug_in")
 
 
 def numbered(n: int) -> Batch:
     """A batch whose every field says which sample it belongs to."""
     ids = torch.arange(n, dtype=torch.float32)
-    obs = {"a": ids[:, None].clone(), "b": torch.arange(n)}
-    return Batch(obs, torch.arange(n) % 2, ids.clone(), ids.clone(), ids.clone(), ids.clone(), torch.ones(n, 2) > 0)
+    fields = {"obs": {"a": ids[:, None].clone(), "b": torch.arange(n)}, "action": torch.arange(n) % 2}
+    fields |= {name: ids.clone() for name in NUMBERED}
+    return Batch({**fields, "mask": torch.ones(n, 2) > 0})
 
 
-class Spy:
+class Spy(Algorithm):
     """An algorithm that writes down which samples it was shown and wants nothing."""
 
     def __init__(self, size: int) -> None:
@@ -38,12 +42,14 @@ class Spy:
     def loss(self, outputs, batch, c):
         ids = batch.obs["b"].tolist()
         # All fields of a sample travel together.
-        for field in (batch.obs["a"][:, 0], batch.log_prob, batch.value, batch.advantage, batch.target):
+        for field in (batch.obs["a"][:, 0], *(batch[name] for name in NUMBERED)):
             assert field.tolist() == ids
-        assert batch.action.tolist() == [i % 2 for i in ids]
+        assert batch["action"].tolist() == [i % 2 for i in ids]
+        assert batch.mask.shape == (len(ids), 2) and batch.memory is None
         self.seen.append(ids)
         nothing = torch.zeros(len(batch))
-        return Loss(nothing, 0.0, nothing, {"train/policy_loss": nothing, "train/entropy": nothing})
+        gradients = {"log_prob": nothing, "value": nothing}
+        return Loss(gradients, {"train/policy_loss": nothing, "train/entropy": nothing})
 
 
 class StillOptimizer:
@@ -100,11 +106,11 @@ def test_permutations_are_uniform():
 
 def test_minibatches_are_views_of_one_gather():
     batch = numbered(10).select(torch.randperm(10))
-    parts = batch.split(4)
+    parts = list(batch.split([4, 4, 2]))
     assert [len(part) for part in parts] == [4, 4, 2]
-    parts[1].advantage.fill_(-1.0)
-    assert (batch.advantage[4:8] == -1).all() and (batch.advantage[:4] >= 0).all()
-    assert numbered(10).split(10)[0].obs["a"].shape == (10, 1)
+    parts[1]["advantage"].fill_(-1.0)
+    assert (batch["advantage"][4:8] == -1).all() and (batch["advantage"][:4] >= 0).all()
+    assert next(numbered(10).split([10])).obs["a"].shape == (10, 1)
 
 
 class DictVector(ScriptedVector):
@@ -125,9 +131,9 @@ def filled(envs: VectorEnv, n_steps: int) -> Rollout:
         rollout.obs_arrays["b"][...] = where
     else:
         rollout.obs_arrays[..., 0] = where
-    rollout.action[...] = torch.from_numpy(where[:-1] % 2)
-    rollout.value[...] = torch.from_numpy(where)
-    rollout.log_prob[...] = torch.from_numpy(-where[:-1])
+    rollout["action"][...] = torch.from_numpy(where[:-1] % 2)
+    rollout["value"][...] = torch.from_numpy(where)
+    rollout["log_prob"][...] = torch.from_numpy(-where[:-1])
     if rollout.mask_array is not None:
         rollout.mask_array[..., 0] = where % 2 == 0
     return rollout
@@ -139,12 +145,13 @@ def test_all_fields_of_a_flat_sample_belong_together(kind):
     rollout = filled(envs, 4)
     where = (10 * np.arange(4)[:, None] + np.arange(3)).astype(np.float32)
     rollout.valid = where % 3 != 0
-    batch = rollout.batch(where * 2, where * 3)
-    ids = batch.value.tolist()
+    batch = rollout.batch(advantage=where * 2, target=where * 3)
+    ids = batch["value"].tolist()
     assert ids == [x for x in where.flatten().tolist() if x % 3]
     obs = batch.obs["a"] if kind == "dict" else batch.obs
     assert obs[:, 0].tolist() == ids
-    assert (-batch.log_prob).tolist() == (batch.advantage / 2).tolist() == (batch.target / 3).tolist() == ids
+    assert (-batch["log_prob"]).tolist() == ids
+    assert (batch["advantage"] / 2).tolist() == (batch["target"] / 3).tolist() == ids
     assert batch.mask[:, 0].tolist() == [x % 2 == 0 for x in ids]
     if kind == "dict":
         assert batch.obs["b"].tolist() == ids
@@ -186,5 +193,5 @@ def test_envs_and_torch_share_the_memory():
     assert float(rollout.obs_at(2)[1, 0]) == 7.0 and float(rollout.obs_steps[2][1, 0]) == 7.0
     rollout.first_row.obs[0] = 8.0
     assert float(rollout.obs_at(0)[0, 0]) == 8.0
-    rollout.action_steps[2].fill_(1)
-    assert (rollout.action_arrays[2] == 1).all() and (rollout.action[2] == 1).all()
+    rollout.steps["action"][2].fill_(1)
+    assert (rollout.action_arrays[2] == 1).all() and (rollout["action"][2] == 1).all()

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from scripted_vector import ScriptedVector, Step
 
 from gymnast.config.schema import PolicyConfig
-from gymnast.envs.families.classic import CartPoleVector
+from gymnast.envs.families.classic.cartpole import CartPoleVector
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.vector import VectorEnv
 from gymnast.envs.wrappers.actions import ActionClip
@@ -45,9 +45,9 @@ def test_a_cut_episode_is_bootstrapped_from_its_own_final_observation(shared):
     script = [Step(2), Step(50, truncated=True, ended=True, final=70), Step(51), Step(52)]
     envs = ScriptedVector([1], [script])
     rollout, ended = play(envs, identity_critic(envs, shared=shared), 4)
-    np.testing.assert_array_equal(rollout.value[:, 0], [1, 2, 50, 51, 52])
+    np.testing.assert_array_equal(rollout["value"][:, 0], [1, 2, 50, 51, 52])
     # 70 is V(final_obs); V(s_t) is 2 and V(reset observation) is 50.
-    np.testing.assert_array_equal(rollout.next_value[:, 0], [2, 70, 51, 52])
+    np.testing.assert_array_equal(rollout.next["value"][:, 0], [2, 70, 51, 52])
     assert [(t, episode.index, episode.length) for t, episode in ended] == [(1, 0, 2)]
 
 
@@ -62,15 +62,15 @@ def test_final_observations_of_several_slots_are_not_mixed_up():
     ]
     envs = ScriptedVector([1, 2, 3], scripts)
     rollout, _ = play(envs, identity_critic(envs), 3)
-    np.testing.assert_array_equal(rollout.next_value, [[100, 20, 300], [11, 200, 31], [101, 22, 302]])
+    np.testing.assert_array_equal(rollout.next["value"], [[100, 20, 300], [11, 200, 31], [101, 22, 302]])
 
 
 def test_a_terminated_episode_has_no_future():
     script = [Step(5, reward=3.0, terminated=True, ended=True, final=99), Step(6)]
     envs = ScriptedVector([1], [script])
     rollout, _ = play(envs, identity_critic(envs), 2)
-    value = rollout.value[:2].numpy()
-    _, target = gae(rollout.reward, value, rollout.next_value, rollout.terminated, rollout.truncated, 0.9, 1.0)
+    value = rollout["value"][:2].numpy()
+    _, target = gae(rollout.reward, value, rollout.next["value"], rollout.terminated, rollout.truncated, 0.9, 1.0)
     np.testing.assert_allclose(target[:, 0], [3.0, 0.9 * 6], rtol=1e-6)
 
 
@@ -80,17 +80,19 @@ def test_a_lost_life_ends_the_future_but_not_the_episode():
     policy = identity_critic(envs)
     rollout, ended = play(envs, policy, 4)
     assert [(t, episode.ret, episode.length) for t, episode in ended] == [(3, 4.0, 4)]
-    value = rollout.value[:4].numpy()
-    advantage, target = gae(rollout.reward, value, rollout.next_value, rollout.terminated, rollout.truncated, 1.0, 1.0)
+    value = rollout["value"][:4].numpy()
+    advantage, target = gae(
+        rollout.reward, value, rollout.next["value"], rollout.terminated, rollout.truncated, 1.0, 1.0
+    )
     np.testing.assert_allclose(target[:, 0], [2.0, 1.0, 2.0, 1.0])
-    batch = rollout.batch(advantage, target)
+    batch = rollout.batch(advantage=advantage, target=target)
     np.testing.assert_array_equal(batch.obs[:, 0], [1, 2, 3, 4])  # no sample dropped, none repeated
 
 
 def test_a_lost_env_is_bootstrapped_with_zero():
     envs = ScriptedVector([1], [[Step(2), Step(50, truncated=True, ended=True, final=None), Step(51)]])
     rollout, ended = play(envs, identity_critic(envs), 3)
-    np.testing.assert_array_equal(rollout.next_value[:, 0], [2, 0, 51])
+    np.testing.assert_array_equal(rollout.next["value"][:, 0], [2, 0, 51])
     assert ended[0][1].final_obs is None
 
 
@@ -142,7 +144,7 @@ def test_masked_actions_are_never_taken():
     script = [Step(0, mask=mask) for mask in masks]
     envs = ScriptedVector([0], [script], action_space=spaces.Discrete(3), first_mask=masks[-1])
     rollout, _ = play(envs, identity_critic(envs), 400)
-    actions = rollout.action[:, 0].numpy()
+    actions = rollout["action"][:, 0].numpy()
     assert all(masks[(t - 1) % 4][action] for t, action in enumerate(actions))
     assert set(actions[::4].tolist()) == {1, 2}  # where two are allowed, both are taken
 
@@ -170,7 +172,7 @@ def test_whole_episodes_are_the_first_of_every_slot(quota):
     longest = max(sum(slot[:quota]) for slot in lengths)
     assert rollout.length == longest == envs.steps  # it stops as soon as the last slot is done
     zeros = np.zeros((longest, 3), np.float32)
-    batch = rollout.batch(zeros, zeros)
+    batch = rollout.batch(advantage=zeros, target=zeros)
     expected = sorted(
         100.0 * episode + step for slot in lengths for episode in range(quota) for step in range(slot[episode])
     )
@@ -184,7 +186,7 @@ def test_an_episode_that_does_not_end_in_time_is_left_out():
     rollout, _ = play(envs, policy, 5, episodes_per_env=1)
     zeros = np.zeros((5, 2), np.float32)
     assert rollout.length == 5
-    np.testing.assert_array_equal(rollout.batch(zeros, zeros).obs[:, 0], [0, 1, 2])
+    np.testing.assert_array_equal(rollout.batch(advantage=zeros, target=zeros).obs[:, 0], [0, 1, 2])
 
 
 def test_no_whole_episode_at_all_is_an_error():
@@ -200,10 +202,10 @@ def test_log_probabilities_and_values_equal_a_fresh_forward_pass(shared):
     policy = ActorCritic(PolicyConfig(shared_trunk=shared), envs.observation_space, envs.action_space)
     rollout, _ = play(envs, policy, 40)
     with torch.no_grad():
-        params, value = policy(rollout.flat_obs(40))
-        log_prob = torch.log_softmax(params, -1).gather(1, rollout.action.flatten()[:, None])[:, 0]
-    torch.testing.assert_close(rollout.log_prob.flatten(), log_prob, rtol=0, atol=1e-6)
-    torch.testing.assert_close(rollout.value[:40].flatten(), value, rtol=0, atol=1e-6)
+        params, heads, _ = policy(rollout.flat_obs(40))
+        log_prob = torch.log_softmax(params, -1).gather(1, rollout["action"].flatten()[:, None])[:, 0]
+    torch.testing.assert_close(rollout["log_prob"].flatten(), log_prob, rtol=0, atol=1e-6)
+    torch.testing.assert_close(rollout["value"][:40].flatten(), heads["value"], rtol=0, atol=1e-6)
 
 
 def test_the_last_observation_is_the_next_ones_first():
@@ -254,10 +256,10 @@ def test_every_sample_is_one_real_step():
     rollout, ended = play(envs, policy, 50)
     assert [env.n_steps for env in envs.envs] == [50, 50, 50]
     for i, env in enumerate(envs.envs):
-        np.testing.assert_array_equal(rollout.action[:, i], env.seen)
+        np.testing.assert_array_equal(rollout["action"][:, i], env.seen)
     finished = sum(episode.length for _, episode in ended)
     open_steps = sum(envs._lengths)
-    assert finished + open_steps == rollout.action.numel() == 150
+    assert finished + open_steps == rollout["action"].numel() == 150
     assert (rollout.terminated | rollout.truncated).sum() == len(ended)
 
 
@@ -267,7 +269,7 @@ def test_continuous_actions_are_stored_as_chosen_and_clipped_for_the_env_alone()
     envs = ActionClip(inner)
     policy = ActorCritic(PolicyConfig(hidden=[8]), envs.observation_space, envs.action_space)
     rollout, _ = play(envs, policy, 60)
-    stored = rollout.action.numpy()
+    stored = rollout["action"].numpy()
     given = np.stack([env.seen for env in inner.envs], 1)
     assert (np.abs(stored) > 0.5).mean() > 0.3 and np.abs(given).max() == 0.5
     np.testing.assert_array_equal(given, np.clip(stored, -0.5, 0.5))
@@ -275,14 +277,14 @@ def test_continuous_actions_are_stored_as_chosen_and_clipped_for_the_env_alone()
     with torch.no_grad():
         mean, log_std = policy(rollout.flat_obs(60))[0].split(2, -1)
         normal = torch.distributions.Normal(mean, log_std.exp())
-        log_prob = normal.log_prob(rollout.action.flatten(0, 1)).sum(-1)
-    torch.testing.assert_close(rollout.log_prob.flatten(), log_prob, rtol=0, atol=2e-6)
+        log_prob = normal.log_prob(rollout["action"].flatten(0, 1)).sum(-1)
+    torch.testing.assert_close(rollout["log_prob"].flatten(), log_prob, rtol=0, atol=2e-6)
 
 
 def fields_of(rollout: Rollout) -> list[np.ndarray]:
     return [
-        *(np.asarray(x) for x in (rollout.obs, rollout.action, rollout.log_prob, rollout.value)),
-        *(rollout.reward, rollout.terminated, rollout.truncated, rollout.next_value),
+        *(np.asarray(x) for x in (rollout.obs, rollout["action"], rollout["log_prob"], rollout["value"])),
+        *(rollout.reward, rollout.terminated, rollout.truncated, rollout.next["value"]),
     ]
 
 

@@ -39,9 +39,10 @@ def filled(envs: VectorEnv, collected: Any, shared: bool) -> tuple[list[Rollout]
         ended.append(collected(policy, envs, rollout, generator, StageTimer()))
         copied = Rollout(T, envs, policy)
         for name in ("action", "params", "log_prob", "value"):
-            getattr(copied, name).copy_(getattr(rollout, name))
-        for name in ("obs_arrays", "reward", "terminated", "truncated", "next_value"):
+            copied[name].copy_(rollout[name])
+        for name in ("obs_arrays", "reward", "terminated", "truncated"):
             getattr(copied, name)[...] = getattr(rollout, name)
+        copied.next["value"][...] = rollout.next["value"]
         rollouts.append(copied)
         rollout.carry_over()
     return rollouts, ended
@@ -60,10 +61,10 @@ def test_turns_change_nothing(name: str, shared: bool) -> None:
     for one, other in zip(found, expected, strict=True):
         for array in ("obs_arrays", "reward", "terminated", "truncated"):
             assert np.array_equal(getattr(one, array), getattr(other, array)), array
-        assert torch.equal(one.action, other.action)
+        assert torch.equal(one["action"], other["action"])
         for tensor in ("params", "log_prob", "value"):
-            torch.testing.assert_close(getattr(one, tensor), getattr(other, tensor), rtol=1e-6, atol=1e-6)
-        np.testing.assert_allclose(one.next_value, other.next_value, rtol=1e-6, atol=1e-6)
+            torch.testing.assert_close(one[tensor], other[tensor], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(one.next["value"], other.next["value"], rtol=1e-6, atol=1e-6)
     shown = [[[(t, e.index, e.ret, e.length) for t, e in ended] for ended in side] for side in (also, ends)]
     assert shown[0] == shown[1] and shown[0][0]
 

@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from made_runs import add_checkpoints, contents, finished_run, make_run
 
 from gymnast.errors import UsageError
-from gymnast.runs import unpack
+from gymnast.policies.base import Field
+from gymnast.rollout.replay import Replay
+from gymnast.runs import bulk, checkpoint, unpack
 from gymnast.runs.archive import MANIFEST, export_runs
+from gymnast.runs.bulk import BulkStore
 from gymnast.runs.index import list_runs, read_row
 from gymnast.runs.labels import change_tags, read_note, write_note
 from gymnast.runs.store import Run, is_id
@@ -37,7 +41,8 @@ def run(tmp_path: Path) -> Run:
     (run.folder / "lineage.json").write_text('{"attempts": [], "parent": null}')
     (run.folder / "config-1.json").write_text('{"name": "as it was before"}')
     (run.folder / "trace.jsonl").write_text('{"iteration": 1}\n')
-    (run.videos / "step=30-seed0.mp4").write_bytes(os.urandom(1000))
+    for suffix in (".mp4", ".webm", ".gif"):
+        (run.videos / f"step=30-seed0{suffix}").write_bytes(os.urandom(1000))
     return run
 
 
@@ -90,6 +95,22 @@ def test_best_and_last_by_default(run: Run, tmp_path: Path) -> None:
     assert folders == {"step=30"}, "without pointers the newest goes along"
 
 
+def test_bulk_data_travels_with_the_checkpoints_that_need_it(run: Run, tmp_path: Path) -> None:
+    """And no more of it."""
+    data, store = Replay(4, [Field("action")]), BulkStore(run.folder)
+    for step in (700, 800):
+        data.add(action=torch.full((4,), float(step)))
+        checkpoint.write(run.folder, checkpoint.pack(step, {}, {}, {}, {}, store.take({"replay": data})))
+        store.sync()
+        store = BulkStore(run.folder)
+    assert len(list((run.folder / "bulk").iterdir())) == 2
+    export_runs([run], tmp_path / "run.zip")
+    import_runs(tmp_path / "run.zip", tmp_path / "other")
+    found = checkpoint.load(tmp_path / "other" / run.id / "checkpoints" / "step=800")
+    assert bulk.files_of(found.manifest.bulk.values()) == {"00002.bin"}
+    assert [path.name for path in (tmp_path / "other" / run.id / "bulk").iterdir()] == ["00002.bin"]
+
+
 def test_only_known_files_travel(run: Run, tmp_path: Path) -> None:
     """No lock, no temporary or strange file, nothing through a link."""
     secret = tmp_path / "secret.txt"
@@ -97,6 +118,7 @@ def test_only_known_files_travel(run: Run, tmp_path: Path) -> None:
     run.lock().release()
     (run.folder / ".config.json.123-4").write_text("temporary")
     (run.folder / "id_rsa").write_text("strange")
+    (run.videos / "step=30.exe").write_text("strange")
     (run.checkpoints / ".tmp-1-2-3").mkdir()
     (run.checkpoints / ".tmp-1-2-3" / "policy.safetensors").write_text("half")
     run.log_path.unlink()
@@ -108,7 +130,7 @@ def test_only_known_files_travel(run: Run, tmp_path: Path) -> None:
     (run.checkpoints / "step=99").symlink_to(outside)
     export_runs([run], tmp_path / "a.zip", all_checkpoints=True, videos=True)
     found = names(tmp_path / "a.zip")
-    assert not found & {"lock", ".config.json.123-4", "id_rsa", "log.txt", "videos/link.mp4"}
+    assert not found & {"lock", ".config.json.123-4", "id_rsa", "log.txt", "videos/link.mp4", "videos/step=30.exe"}
     assert not any("tmp" in name or "step=99" in name for name in found)
     raw = b"".join(
         zipfile.ZipFile(tmp_path / "a.zip").read(name) for name in zipfile.ZipFile(tmp_path / "a.zip").namelist()

@@ -13,6 +13,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+import saved as saved_checkpoints
 import torch
 from launch import gymnast
 
@@ -25,7 +26,7 @@ from gymnast.runs.diff import diff_runs, verdict
 from gymnast.runs.diff.keys import classify
 from gymnast.runs.diff.rows import Ignored, compare_rows
 from gymnast.runs.store import Run
-from gymnast.training.report import Reporter
+from gymnast.training.keeping.report import Reporter
 from gymnast.training.train import Resume, resume_point, train
 
 PER_ITERATION = 64
@@ -74,7 +75,7 @@ def rewrite(run: Run, step: int, change: Any) -> None:
     saved = checkpoint.load(run.checkpoints / f"step={step}")
     change(saved)
     manifest = saved.manifest
-    checkpoint.save(run.folder, step, saved.policy, saved.state, manifest.metrics, manifest.counters, sync=False)
+    saved_checkpoints.save(run.folder, step, saved.policy, saved.state, manifest.metrics, manifest.counters, sync=False)
 
 
 # ---- equal ---------------------------------------------------------------------------------------------------------
@@ -95,7 +96,7 @@ class Stopper(Reporter):
         super().__init__(quiet=True)
         self.after = after
 
-    def update(self, history: History, now: float) -> None:
+    def update(self, history: History, now: float, marks: Any = None) -> None:
         """After every iteration."""
         if history.rows == self.after:
             signal.raise_signal(signal.SIGINT)
@@ -154,6 +155,30 @@ def test_settings_that_cannot_change_training(change: dict[str, Any], note: str 
     assert found.keys
     assert all(key.role == "harmless" for key in found.keys)
     assert [text.startswith(note) for text in found.notes] == [True] if note else found.notes == []
+
+
+def test_how_envs_are_stepped_makes_no_difference(root: Path) -> None:
+    """Only the run with worker processes counts how many it had to replace."""
+    here = trained(root, "MountainCar-v0:ppo", env__vectorization="inprocess")
+    workers = trained(root, "MountainCar-v0:ppo", env__vectorization="workers", env__n_workers=2)
+    found = diff_runs(here, workers)
+    assert found.equal, verdict(found)
+    assert {(key.key, key.role) for key in found.keys} >= {("env.vectorization", "rounding")}
+
+
+def test_a_metric_that_one_run_never_used() -> None:
+    """Nulls on one side and zeros on the other say the same; where anything was ever counted they do not."""
+    nothing = Ignored([], [{}, {}])
+    nulls, zeros = ([{"iteration": i, "env_steps": i, "env/lost": value} for i in (1, 2, 3)] for value in (None, 0.0))
+    assert compare_rows(nulls, zeros, nothing)[:3] == (None, None, 3)
+    assert compare_rows(zeros, nulls, nothing)[:3] == (None, None, 3)
+    counted = [*zeros[:2], {**zeros[2], "env/lost": 1.0}]
+    parting = compare_rows(nulls, counted, nothing)[0]
+    assert parting is not None
+    assert parting.iteration == 1
+    parting = compare_rows(zeros, [*zeros[:2], {**zeros[2], "env/lost": None}], nothing)[0]
+    assert parting is not None
+    assert parting.iteration == 3
 
 
 # ---- different -----------------------------------------------------------------------------------------------------
@@ -245,6 +270,19 @@ def test_nondeterminism_is_called_by_its_name(root: Path) -> None:
 
 
 # ---- checkpoints ---------------------------------------------------------------------------------------------------
+
+
+def test_a_replaced_worker_is_named(root: Path, base: Run, tmp_path: Path) -> None:
+    """It is the reason where the data part, not a difference of its own."""
+    other = copy_of(base, tmp_path)
+    rows = [json.loads(line) for line in other.metrics_path.read_text().splitlines()]
+    for row in rows[2:]:
+        row["env/worker_restarts"] = 1
+    other.metrics_path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert diff_runs(base, other).equal
+    rows[2]["rollout/return_mean"] += 1.0
+    other.metrics_path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "B had to replace an env worker (env/worker_restarts)" in verdict(diff_runs(base, other))
 
 
 def test_one_element_of_one_tensor(base: Run, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from gymnast.errors import UsageError
-from gymnast.runs import index
+from gymnast.runs import index, lineage
 from gymnast.runs.index import list_runs, read_row, rebuild, upsert
 from gymnast.runs.store import Run
 
@@ -190,7 +190,8 @@ def test_a_damaged_index_is_rebuilt(tmp_path, damage, first):
         upsert(runs[3], notice=notices.append)
         assert len(raw(tmp_path)) == 40
     assert ids(list_runs(tmp_path, notice=notices.append)) == ids(reversed(runs))
-    assert len(notices) == 1 and "damaged" in notices[0] and "\n" not in notices[0]
+    why = "written by another version" if damage is damage_version else "damaged"
+    assert len(notices) == 1 and why in notices[0] and "\n" not in notices[0]
     assert len(raw(tmp_path)) == 40
 
 
@@ -319,3 +320,51 @@ def test_a_full_disk_does_not_end_a_training(tmp_path):
     done = subprocess.run([sys.executable, "-c", FULL, str(run.folder)], capture_output=True, text=True, check=True)
     assert done.stdout == "went on\n" and "could not be written" in done.stderr
     assert list_runs(tmp_path)[0].env_steps == 5
+
+
+@pytest.mark.parametrize("number", ["1e400", "Infinity", "-1e999", "NaN"])
+def test_a_score_that_is_no_number_is_no_score(number: str, tmp_path: Path) -> None:
+    """A forged status cannot top a ranking: it reads as damaged, like any other that we did not write."""
+    good, forged = (Run.create(tmp_path, config()) for _ in range(2))
+    good.finish("finished", "budget spent", best_return=9.5)
+    forged.finish("finished", "budget spent", best_return=1234.5)
+    forged.status_path.write_text(forged.status_path.read_text().replace("1234.5", number))
+    rebuild(tmp_path)
+    rows = list_runs(tmp_path, sort="return")
+    assert [(row.id, row.best_return) for row in rows] == [(good.id, 9.5), (forged.id, None)]
+
+
+@pytest.mark.parametrize("name", ["config.json", "status.json", "tags.json", "lineage.json"])
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"a":' * 200_000, '"\\ud800"', "", "\xff", "1" * 5000])
+def test_files_that_are_not_json_hide_no_other_run(name: str, text: str, tmp_path: Path) -> None:
+    """Deep nesting, half characters, huge numbers: the run is listed with what can be read of it."""
+    good, forged = (Run.create(tmp_path, config()) for _ in range(2))
+    (forged.folder / name).write_text(text, encoding="latin-1")
+    assert {row.id for row in list_runs(tmp_path)} == {good.id, forged.id}
+    lineage.read(forged.folder)
+
+
+def test_a_store_of_the_version_before_efficiency(tmp_path):
+    """Its index has fewer columns and its runs say nothing of their quality: it is listed and sorted all the same."""
+    old, new = create(tmp_path), create(tmp_path)
+    status = json.loads(old.status_path.read_text())
+    for name in ("efficiency", "vec_steps_to_solved", "seconds_to_solved"):
+        del status[name]
+    old.status_path.write_text(json.dumps(status))
+    new.update(efficiency=0.5, vec_steps_to_solved=64, seconds_to_solved=1.5)
+    (tmp_path / index.FILE).unlink()
+    for rest in tmp_path.glob("index.sqlite-*"):
+        rest.unlink()
+    kept = (
+        "id, config, env, algo, seed, status, created, updated, env_steps, vec_steps, best_return, best_at, last_return"
+    )
+    with closing(sqlite3.connect(tmp_path / index.FILE)) as connection, connection:
+        connection.execute(
+            f"CREATE TABLE runs ({kept}, last_at, threshold, solved, wall_seconds, tags, stamp, PRIMARY KEY (id))"
+        )
+        connection.execute("PRAGMA user_version = 2")
+    notices = []
+    rows = list_runs(tmp_path, sort="efficiency", notice=notices.append)
+    assert [(row.id, row.efficiency) for row in rows] == [(new.id, 0.5), (old.id, None)]
+    assert [row.vec_steps_to_solved for row in list_runs(tmp_path, sort="steps-to-solved")] == [64, None]
+    assert "written by another version" in notices[0] and "damaged" not in notices[0]

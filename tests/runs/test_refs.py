@@ -1,12 +1,14 @@
 """Run references, as every command takes them."""
 
+import copy
 import shutil
 
 import pytest
 
+from gymnast.config.load import resolve
 from gymnast.errors import UsageError
 from gymnast.runs.index import upsert
-from gymnast.runs.refs import resolve_checkpoint, resolve_run
+from gymnast.runs.refs import resolve_checkpoint, resolve_run, unfinished_run
 from gymnast.runs.store import Run
 
 
@@ -145,3 +147,20 @@ def test_nonsense_is_refused_with_a_sentence(root, ref):
     make(root, name="k3v9x", steps=(1,), last=1)
     with pytest.raises(UsageError):
         resolve_checkpoint(root, ref)
+
+
+def test_an_unfinished_run_of_an_earlier_version_is_found(root):
+    """It was saved without keys that came later; they count as what they are by default, and as nothing else."""
+    words = ["lr=[[0, 1e-3], [1, 1e-4]]"]
+    config = resolve("CartPole-v1:ppo", words).config.model_dump(mode="json")
+    saved = copy.deepcopy(config)
+    for section, key in (("eval", "steps"), ("policy", "batch_norm"), ("log", "verbose")):
+        del saved[section][key]
+    del saved["algo"]["learning_rate"]["floor"]
+    run = Run.create(root, saved)
+    (run.checkpoints / "step=64").mkdir()
+    run.finish("interrupted", "SIGTERM")
+    upsert(run)
+    assert unfinished_run(root, config) == run
+    for other in ("policy.batch_norm=true", "lr={schedule: piecewise, points: [[0, 1e-3], [1, 1e-4]], floor: 1e-5}"):
+        assert unfinished_run(root, resolve("CartPole-v1:ppo", [*words, other]).config.model_dump(mode="json")) is None

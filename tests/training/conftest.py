@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from faults.server import Server
+from faults.server import Server, the_server
 
 
 @pytest.fixture(scope="session")
-def commands() -> Iterator[Server]:
+def commands() -> Server:
     """Runs `gymnast`, with faults where asked for."""
-    with Server() as server:
-        yield server
+    return the_server()
+
+
+@pytest.fixture(autouse=True)
+def _no_films(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of tests are too short to film themselves, however slow the machine is; tests about that say otherwise."""
+    monkeypatch.setattr("gymnast.training.showing.ending.allowance", lambda ran: 0.0)

@@ -12,13 +12,14 @@ import torch
 
 from gymnast.config.load import Resolved, validate
 from gymnast.metrics.history import History
-from gymnast.metrics.sinks.jsonl import NOT_METRICS, read_rows
+from gymnast.metrics.sinks.jsonl import NOT_METRICS, MetricRows
 from gymnast.runs import checkpoint
 from gymnast.runs.store import Run
-from gymnast.training.loop import TrainResult
-from gymnast.training.report import Reporter
-from gymnast.training.session import Session
+from gymnast.training.keeping.report import Reporter
+from gymnast.training.keeping.result import TrainResult
+from gymnast.training.on_policy import OnPolicyTrainer
 from gymnast.training.train import Resume, resume_point, train
+from gymnast.training.trainer import Trainer
 
 N_ENVS, N_STEPS = 4, 16
 PER_ITERATION = N_ENVS * N_STEPS
@@ -51,24 +52,27 @@ class Watcher(Reporter):
     def __init__(self, stop_after: int | None = None, number: signal.Signals = signal.SIGINT) -> None:
         super().__init__(quiet=True)
         self.stop_after, self.number = stop_after, number
-        self.session: Session | None = None
+        self.trainer: OnPolicyTrainer | None = None
         self.actions: list[torch.Tensor] = []
         self.warnings: list[str] = []
+        """All but alerts, which judge settings: runs as small as these have some."""
 
-    def summary(self, session: Session, resolved: Resolved, resumed: str | None) -> None:
+    def summary(self, trainer: Trainer, resolved: Resolved, resumed: str | None) -> None:
         """Remember whose rollouts to look at."""
-        self.session = session
+        assert isinstance(trainer, OnPolicyTrainer)
+        self.trainer = trainer
 
     def warn(self, text: str) -> None:
         """Keep it."""
-        self.warnings.append(text)
+        if not text.startswith("alert "):
+            self.warnings.append(text)
 
-    def update(self, history: History, now: float) -> None:
+    def update(self, history: History, now: float, marks: Any = None) -> None:
         """After every iteration."""
-        assert self.session is not None
-        rollout = self.session.rollout
-        self.actions.append(rollout.action[: rollout.length].clone())
-        if history.rows == self.stop_after:
+        assert self.trainer is not None
+        rollout = self.trainer.rollout
+        self.actions.append(rollout["action"][: rollout.length].clone())
+        if len(self.actions) == self.stop_after:
             signal.raise_signal(self.number)
 
 
@@ -120,7 +124,7 @@ def end_of(run: Run) -> dict[str, Any]:
         "state": saved.state,
         "counters": {key: value for key, value in saved.manifest.counters.items() if key != "seconds"},
         "metrics": _timeless(saved.manifest.metrics),
-        "rows": [_timeless(row) for row in read_rows(run.metrics_path)],
+        "rows": [_timeless(row) for row in MetricRows(run.metrics_path)],
         "best": checkpoint.read_pointer(run.folder, "best"),
     }
 

@@ -19,16 +19,16 @@ from runs_alike import PER_ITERATION, Watcher, assert_same_end, differences, res
 
 from gymnast.config.load import Resolved
 from gymnast.metrics.history import History
-from gymnast.metrics.sinks.jsonl import read_rows
+from gymnast.metrics.sinks.jsonl import MetricRows
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.runs import checkpoint
 from gymnast.runs.store import Run
-from gymnast.training import evaluations
 from gymnast.training.build import build
-from gymnast.training.eval_worker import EvalWorker, EvalWorkerError
-from gymnast.training.evaluator import Evaluator, weights_digest
-from gymnast.training.loop import TrainResult
-from gymnast.training.session import policy_tensors
+from gymnast.training.evaluating import jobs
+from gymnast.training.evaluating.evaluator import Evaluator, EvalWorkerError, weights_digest
+from gymnast.training.evaluating.worker import EvalWorker
+from gymnast.training.keeping.result import TrainResult
+from gymnast.training.trainer import policy_tensors
 
 GATED = {"id": "Gated-v0", "module": "gated_env"}
 CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
@@ -64,9 +64,9 @@ class At(Watcher):
         super().__init__()
         self.rows, self.waiting, self.do = rows, waiting, do
 
-    def update(self, history: History, now: float) -> None:
+    def update(self, history: History, now: float, marks: Any = None) -> None:
         """After an iteration."""
-        super().update(history, now)
+        super().update(history, now, marks)
         if history.rows == self.rows:
             self.do()
 
@@ -123,7 +123,7 @@ def test_training_goes_on_and_is_never_more_than_one_behind(tmp_path: Path) -> N
     assert order.index((2 * PER_ITERATION, 2)) < order.index((None, 4))
     assert order.index((4 * PER_ITERATION, 4)) < order.index((None, 6))
     assert order[-1] == (None, 6)  # the last line is a whole row
-    rows = read_rows(result.run.metrics_path)
+    rows = list(MetricRows(result.run.metrics_path))
     assert [i for i, row in enumerate(rows, 1) if row["eval/return_mean"] is not None] == [2, 4, 6]
     assert [row["env_steps"] for row in rows] == [i * PER_ITERATION for i in range(1, 7)]
 
@@ -154,6 +154,36 @@ def test_an_open_evaluation_is_repeated_by_a_resume(
     assert not differences(best_of(whole.run).policy, best_of(finished.run).policy)
 
 
+OPEN: dict[str, Any] = {"every": None, "episodes": 1}
+"""How often follows from what evaluations cost; here after the second, fourth, fifth and sixth iteration."""
+
+
+@pytest.mark.parametrize("rows", [3, None], ids=["while it runs", "while training waits for it"])
+def test_an_open_cadence_is_decided_after_a_resume(rows: int | None, tmp_path: Path) -> None:
+    """Whether the next evaluation is due depends on the open one, for which a signal does not wait."""
+    gate = tmp_path / "gate"
+    watcher = At(rows=rows, waiting=rows is None, do=interrupt)
+    stopped = stopped_early(gated(gate, eval=OPEN), tmp_path, watcher, [(0, 2)])
+    saved, _ = checkpoint.load_latest(stopped.run.folder)
+    assert saved.state["loop"]["cadence"]["undecided"] == (rows is None)
+    gate.touch()
+    whole = run(gated(gate, "inprocess", eval=OPEN), tmp_path)
+    scores = [row["eval/return_mean"] is not None for row in MetricRows(whole.run.metrics_path)]
+    assert scores == [False, True, False, True, True, True]
+    finished = resume(gated(gate, eval=OPEN), stopped.run)
+    assert_same_end(whole.run, finished.run)
+
+
+def test_an_open_cadence_in_its_last_evaluation(tmp_path: Path) -> None:
+    """The budget is spent while the evaluation before the last is open."""
+    gate = tmp_path / "gate"
+    evaluation = {"every": None, "episodes": 1, "warmup": 5 * PER_ITERATION}
+    stopped = stopped_early(gated(gate, eval=evaluation), tmp_path, At(waiting=True, do=interrupt), [(0, 5)])
+    gate.touch()
+    whole = run(gated(gate, "inprocess", eval=evaluation), tmp_path)
+    assert_same_end(whole.run, resume(gated(gate, eval=evaluation), stopped.run).run)
+
+
 def test_a_signal_in_the_last_evaluation_leaves_only_that_to_do(tmp_path: Path) -> None:
     """The budget is spent; the resumed run plays no more steps and ends as the whole one."""
     gate, never = tmp_path / "gate", {"every": 10**9}
@@ -182,7 +212,7 @@ def test_a_snapshot_that_solves_the_env_ends_the_run(tmp_path: Path) -> None:
     best = best_of(result.run)
     assert best.manifest.step == 2 * PER_ITERATION
     assert best.manifest.metrics["eval/return_mean"] == result.evaluation.mean
-    rows = read_rows(result.run.metrics_path)
+    rows = list(MetricRows(result.run.metrics_path))
     assert [row["train/solved"] for row in rows[:2]] == [0.0, 1.0]
     assert rows[-1]["train/solved"] == 1.0
     assert checkpoint.read_pointer(result.run.folder, "last") == f"step={result.env_steps}"
@@ -200,7 +230,7 @@ def test_a_failing_worker_costs_no_evaluation(fault: str, words: str, every: int
     env = {**GATED, "worker_timeout": 1.0}
     watcher = Watcher()
     result = run(config("worker", env, eval=faulty), tmp_path, watcher)
-    assert len(watcher.warnings) == min(6 // every, evaluations.MAX_FAILURES)
+    assert len(watcher.warnings) == min(6 // every, jobs.MAX_FAILURES)
     assert all(words in warning for warning in watcher.warnings)
     assert ("too often" in watcher.warnings[-1]) == (every == 1)
     assert_same_end(run(config("inprocess", env, eval=faulty), tmp_path).run, result.run)
@@ -226,9 +256,9 @@ CARTPOLE = small("ppo", {"id": "CartPole-v1", "time_limit": 60}).config
 
 def snapshot(seed: int) -> tuple[bytes, ActorCritic]:
     """Weights of a fresh policy, as a checkpoint holds them, and that policy."""
-    session = build(CARTPOLE.model_copy(update={"train": CARTPOLE.train.model_copy(update={"seed": seed})}))
-    packed = checkpoint.pack(0, policy_tensors(session.policy), None, {}, {})
-    return packed.blobs[checkpoint.POLICY], session.policy
+    trainer = build(CARTPOLE.model_copy(update={"train": CARTPOLE.train.model_copy(update={"seed": seed})}))
+    packed = checkpoint.pack(0, policy_tensors(trainer.policy), None, {}, {})
+    return packed.blobs[checkpoint.POLICY], trainer.policy
 
 
 def wait_for(worker: EvalWorker) -> Any:
@@ -247,7 +277,7 @@ def test_the_worker_judges_the_weights_it_is_given(worker: EvalWorker) -> None:
         assert wait_for(worker) == here(policy, turn)
     worker.submit(snapshot(1)[0], 0)
     worker._expected = weights_digest(policy_tensors(snapshot(2)[1]))
-    with pytest.raises(EvalWorkerError, match="judged weights with hash"):
+    with pytest.raises(EvalWorkerError, match="evaluated weights with hash"):
         wait_for(worker)
     worker.close()
     assert worker.pid is not None
@@ -269,11 +299,11 @@ def test_the_hash_sees_one_bit() -> None:
 def test_auto_moves_long_evaluations_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Short ones stay; what takes long goes to the worker after the first one, and that is said once."""
     short = run(config("auto"), tmp_path)
-    assert "beside training" not in short.run.log_path.read_text()
+    assert "next to training" not in short.run.log_path.read_text()
     assert '"amends"' not in short.run.metrics_path.read_text()
-    monkeypatch.setattr(evaluations, "LONG_SECONDS", 0.0)
+    monkeypatch.setattr(jobs, "LONG_SECONDS", 0.0)
     long = run(config("auto"), tmp_path)
-    assert long.run.log_path.read_text().count("from now on a process beside training does them") == 1
+    assert long.run.log_path.read_text().count("from now on a process next to training does them") == 1
     assert long.run.metrics_path.read_text().count('"amends"') == 1
     assert_same_end(short.run, long.run)
 

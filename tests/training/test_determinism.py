@@ -58,8 +58,8 @@ def test_how_envs_are_stepped_changes_nothing(algorithm: str, tmp_path: Path) ->
         end = end_of(here)
         rows = [{key: value for key, value in row.items() if key != "env/worker_restarts"} for row in end["rows"]]
         parts = ("policy", "counters", "step")
-        session = {key: end["state"]["session"][key] for key in ("optimizer", "generators", "window", "rollout")}
-        ends.append([*(end[part] for part in parts), rows, session, watcher.actions])
+        trainer = {key: end["state"]["session"][key] for key in ("optimizer", "generators", "window", "rollout")}
+        ends.append([*(end[part] for part in parts), rows, trainer, watcher.actions])
     assert not differences(ends[0], ends[1])
     assert not differences(ends[1], ends[2])
 
@@ -105,9 +105,9 @@ def test_neighbouring_seeds_share_no_env(tmp_path: Path) -> None:
         resolved = small("ppo", {"id": "CartPole-v1", "n_envs": 8}, train={"env_steps": 1, "seed": seed})
         starts.append([])
 
-        def keep(history: Any, now: float, into: list[Any] = starts[-1], watcher: Watcher = watcher) -> None:
-            assert watcher.session is not None
-            envs: Any = watcher.session.envs
+        def keep(*_: Any, into: list[Any] = starts[-1], watcher: Watcher = watcher) -> None:
+            assert watcher.trainer is not None
+            envs: Any = watcher.trainer.envs
             into.extend(str(generator.bit_generator.state) for generator in envs._generators)
 
         watcher.update = keep  # type: ignore[method-assign]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from runs_alike import run, small
 
-from gymnast.metrics.sinks.jsonl import read_rows
-from gymnast.training.evaluator import eval_env_config
+from gymnast.metrics.sinks.jsonl import MetricRows
+from gymnast.training.evaluating.setup import eval_env_config
 
 pytest.importorskip("ale_py", reason="ale-py is not installed")
 
@@ -30,7 +30,7 @@ def test_the_protocol_is_stored_with_the_score(tmp_path: Path) -> None:
     assert (stored["protocol"]["sticky"], stored["protocol"]["skip"], stored["protocol"]["obs"]) == (0.0, 2, "ram")
     assert stored["differences"]["atari"]["sticky"] == 0.0
     assert result.evaluation.lengths == [40, 40]
-    assert [row["frames"] for row in read_rows(result.run.folder / "metrics.jsonl")] == [128]
+    assert [row["frames"] for row in MetricRows(result.run.folder / "metrics.jsonl")] == [128]
 
 
 def test_the_command_leaves_in_silence(tmp_path: Path) -> None:
@@ -52,8 +52,3 @@ def test_eval_env_changes_only_what_it_names() -> None:
     assert evaluation.vectorization == "native"
     config = small("ppo", training, eval={"env": {"atari": {"difficulty": 1}}}).config
     assert eval_env_config(config)[0].vectorization == "inprocess"
-    ramp = {"id": "ALE/Pong-v5", "atari": {"sticky_ramp": [10, 500]}}
-    evaluation, changed = eval_env_config(small("ppo", ramp).config)
-    assert evaluation.atari is not None
-    assert evaluation.atari.stickiness(0) == 0.25  # scores are of the whole protocol,
-    assert not changed  # which is no news

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from runs_alike import run, small
 
-from gymnast.metrics.sinks.jsonl import read_rows
-from gymnast.training.evaluator import eval_env_config
+from gymnast.metrics.sinks.jsonl import MetricRows
+from gymnast.training.evaluating.setup import eval_env_config
 
 STICKY = {"id": "sticky_actions", "args": {"probability": 0.5}}
 
@@ -27,5 +27,5 @@ def test_frames_are_counted_in_the_metrics(tmp_path: Path) -> None:
     """env_steps × skip; null where the policy decides."""
     for skip, frames in (({"skip": 4}, 256), ({"skip": [1, 2]}, 96), ({"choices": [1, 2]}, None)):
         env = {"id": "CartPole-v1", "wrappers": [{"id": "frame_skip", **skip}]}
-        rows = read_rows(run(small("ppo", env, env_steps=64), tmp_path).run.folder / "metrics.jsonl")
+        rows = list(MetricRows(run(small("ppo", env, env_steps=64), tmp_path).run.folder / "metrics.jsonl"))
         assert [row["frames"] for row in rows] == [frames]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from faults.server import Child, Server
 from launch import until
 from runs_alike import assert_same_end, differences, end_of
 
-from gymnast.metrics.sinks.jsonl import read_rows
+from gymnast.metrics.sinks.jsonl import MetricRows
 from gymnast.runs import checkpoint, index
 from gymnast.runs.store import Run
 
@@ -62,7 +63,7 @@ def assert_sound(run: Run) -> int:
     saved, skipped = checkpoint.load_latest(run.folder)
     assert not skipped
     assert checkpoint.read_pointer(run.folder, "last") == f"step={saved.manifest.step}"
-    steps = [row["env_steps"] for row in read_rows(run.metrics_path)]
+    steps = [row["env_steps"] for row in MetricRows(run.metrics_path)]
     assert [step for step in steps if step <= saved.manifest.step] == STEPS[: saved.manifest.step // 64]
     return saved.manifest.step
 
@@ -74,7 +75,7 @@ def assert_goes_on(commands: Server, folder: Path, whole: Run) -> Run:
     run = only_run(folder)
     assert run.status().state == "finished"
     assert_same_end(whole, run)
-    assert [row["env_steps"] for row in read_rows(run.metrics_path)] == STEPS
+    assert [row["env_steps"] for row in MetricRows(run.metrics_path)] == STEPS
     assert not list(run.checkpoints.glob(".*"))
     assert [row.status for row in index.list_runs(run.root)] == ["finished"]
     return run
@@ -113,7 +114,7 @@ def test_a_signal_leaves_a_checkpoint_of_everything(
     assert "Traceback" not in stopped.err
     assert run.status().state == "interrupted"
     assert run.status().stop_reason == f"interrupted ({name})"
-    assert assert_sound(run) == read_rows(run.metrics_path)[-1]["env_steps"] == run.status().env_steps
+    assert assert_sound(run) == list(MetricRows(run.metrics_path))[-1]["env_steps"] == run.status().env_steps
     assert f"gymnast resume {run.id}" in stopped.out
     assert_goes_on(commands, quick, whole)
 
@@ -159,7 +160,7 @@ def test_a_kill_costs_only_what_came_after_the_checkpoint(
     assert finished.status().last_return == whole.status().last_return
     assert finished.status().best_return == whole.status().best_return
     refused = commands.run("resume", cwd=quick)
-    assert "has spent its budget" in refused.err
+    assert "is finished (budget spent after 1,280 env steps)" in refused.err
 
 
 @pytest.mark.parametrize("nth", range(1, 7))
@@ -398,6 +399,7 @@ def test_output_that_leads_to_a_full_disk(commands: Server, quick: Path, whole: 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="gives its own rights away, which only root can")
 def test_a_folder_that_becomes_read_only(commands: Server, quick: Path, whole: Run) -> None:
+    quick.chmod(0o755)  # whoever may not write may still look
     child = commands.run(*TRAIN, cwd=quick, faults=[Fault("rollout", "read-only", 9)])
     assert_one_sentence(child, "its end is not saved", "Permission denied")
     assert child.out.count("The status of run") == 1
@@ -492,7 +494,7 @@ def test_memory_that_runs_out(kind: str, point: str, commands: Server, quick: Pa
 
 def test_a_rollout_that_does_not_fit_into_memory(commands: Server, quick: Path) -> None:
     """Really refused by the system, before anything is written."""
-    sizes = ("algo.n_steps=500000000", "-n", 10**10)
+    sizes = ("algo.n_steps=500000000", "-n", 10**10, "--yes")
     child = commands.run(*TRAIN, *sizes, cwd=quick, limits={"AS": 10 * 2**30})
     assert_one_sentence(child, "Memory ran out", "algo.n_steps=500000000")
     assert not (quick / "runs").exists()
@@ -510,7 +512,7 @@ def test_a_clock_that_jumps(seconds: int, commands: Server, quick: Path, whole: 
     run = only_run(quick)
     assert not run.is_alive()
     assert_goes_on(commands, quick, whole)
-    rows = read_rows(run.metrics_path)
+    rows = list(MetricRows(run.metrics_path))
     for key in ("time/seconds", "time/eta", "time/fps", "time/fps_now"):
         assert all(row[key] >= 0 for row in rows), key
     seconds_shown = [row["time/seconds"] for row in rows]
@@ -532,10 +534,16 @@ def test_a_worker_that_dies_is_replaced_and_counted(commands: Server, folder: Pa
     words = ("env.module=dying", "env.vectorization=workers", "policy.normalize_obs=false", *sizes, "-q", "-n", 192)
     child = commands.run("train", "Dying-v0", *words, cwd=folder)
     assert child.code == 0, child.err
-    restarts = [row["env/worker_restarts"] for row in read_rows(only_run(folder).metrics_path)]
+    restarts = [row["env/worker_restarts"] for row in MetricRows(only_run(folder).metrics_path)]
     assert restarts[0] == 0
     assert restarts[-1] >= 2
     assert restarts == sorted(restarts)
+    # Said where the user looks, now and later: which env, how to repeat it, and what it means for the result.
+    for said in (child.out, (only_run(folder).folder / "log.txt").read_text()):
+        assert "warning: Env 0 (in worker 0) ended its process (exit code 3)." in said
+        assert re.search(r"It was last reset with seed \d+ and its last action was \d\.", said)
+        assert "The worker is replaced (restart 1 of 10)." in said
+        assert "differs from one with the same seed that lost no worker" in said
 
     always = commands.run("train", "Dying-v0", *words[:-1], 10**6, "env.max_restarts=2", cwd=folder)
     assert always.code == 1

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,11 +22,11 @@ from runs_alike import PER_ITERATION, Watcher, assert_same_end, run, small
 from gymnast.metrics.history import History
 from gymnast.runs.store import Run
 from gymnast.timing import StageTimer
-from gymnast.training import operators, profile
-from gymnast.training.loop import TrainResult
-from gymnast.training.operators import Operators
-from gymnast.training.profile import Profile
-from gymnast.training.trace_events import Report, laid_out
+from gymnast.training.diagnostics import operators, profile
+from gymnast.training.diagnostics.operators import Operators
+from gymnast.training.diagnostics.profile import Profile
+from gymnast.training.diagnostics.trace_events import Report, laid_out
+from gymnast.training.keeping.result import TrainResult
 from gymnast.training.train import Resume, resume_point, train
 
 CARTPOLE = {"id": "CartPole-v1", "time_limit": 30}
@@ -174,12 +175,12 @@ def test_a_run_that_is_interrupted_leaves_its_profile(tmp_path: Path) -> None:
 class Impatient(Watcher):
     """Presses Ctrl-C twice within an iteration whose operators are being recorded."""
 
-    def update(self, history: History, now: float) -> None:
+    def update(self, history: History, now: float, marks: Any = None) -> None:
         """Two signals when the next iteration begins to learn."""
-        super().update(history, now)
+        super().update(history, now, marks)
         if history.rows == 3:
-            assert self.session is not None
-            learner, inner = self.session.algorithm, self.session.algorithm.targets
+            assert self.trainer is not None
+            learner, inner = self.trainer.algorithm, self.trainer.algorithm.targets
 
             def targets(*arguments: Any) -> Any:
                 for _ in range(2):
@@ -204,12 +205,12 @@ def test_a_run_in_which_nothing_was_learnt_leaves_nothing(tmp_path: Path) -> Non
     class AtOnce(Watcher):
         def summary(self, *arguments: Any) -> None:
             super().summary(*arguments)
-            assert self.session is not None
+            assert self.trainer is not None
 
-            def collapse() -> None:
+            def collapse(*arguments: Any) -> None:
                 raise KeyboardInterrupt
 
-            self.session.seed_layers = collapse  # type: ignore[method-assign]
+            self.trainer.algorithm.targets = collapse  # type: ignore[method-assign, assignment]
 
     with pytest.raises(KeyboardInterrupt):
         profiled(small("ppo", CARTPOLE), tmp_path, AtOnce())
@@ -233,7 +234,7 @@ def test_a_full_disk_costs_only_the_profile(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_profiler_that_fails_costs_only_the_operators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Said once; the stages are there."""
-    monkeypatch.setattr(operators.json, "loads", lambda text: {})
+    monkeypatch.setattr(operators, "json", SimpleNamespace(loads=lambda text: {}))
     watcher = Watcher()
     folder = profiled(small("ppo", CARTPOLE), tmp_path, watcher).run.folder / "profile"
     monkeypatch.undo()
@@ -281,8 +282,8 @@ def test_stages_of_another_thread_have_a_track_of_their_own(tmp_path: Path) -> N
     """A timer may be used from a thread beside the loop."""
 
     class Beside(Watcher):
-        def update(self, history: History, now: float) -> None:
-            super().update(history, now)
+        def update(self, history: History, now: float, marks: Any = None) -> None:
+            super().update(history, now, marks)
             timer = self.timer
             thread = threading.Thread(target=lambda: timer.add("prefetch", 0.001), name="prefetcher")
             thread.start()
@@ -292,8 +293,8 @@ def test_stages_of_another_thread_have_a_track_of_their_own(tmp_path: Path) -> N
             self.timer = timer
 
     class Listening(Profile):
-        def attach(self, session: Any, timer: StageTimer, reporter: Any) -> None:
-            super().attach(session, timer, reporter)
+        def attach(self, trainer: Any, timer: StageTimer, reporter: Any) -> None:
+            super().attach(trainer, timer, reporter)
             reporter.attach(timer)
 
     result = train(small("ppo", CARTPOLE), tmp_path, reporter=Beside(), profile=Listening())

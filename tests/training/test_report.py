@@ -9,7 +9,7 @@ from rich.console import Console
 
 from gymnast.config.load import resolve
 from gymnast.training.build import build
-from gymnast.training.report import Reporter
+from gymnast.training.keeping.report import Reporter
 
 SMALL = ("env.n_envs=2", "algo.n_steps=8", "algo.batch_size=16", "env.vectorization=inprocess", "train.device=cpu")
 
@@ -60,3 +60,15 @@ def _said(reference: str, *overrides: str) -> str:
         session.envs.close()
     (line,) = [line for line in text.getvalue().splitlines() if line.startswith("   model  ")]
     return line.removeprefix("   model  ")
+
+
+def test_a_terminal_gets_whole_words_and_a_pipe_whole_lines():
+    """`algo.learning_rate=0.0` / `02` was what a terminal of 80 columns made of an alert."""
+    words = "warning: alert critic_useless: The critic explains 0.02 of the variance of returns. Try: algo.learning_rate=0.002"
+    shown = {}
+    for terminal in (True, False):
+        out = io.StringIO()
+        Reporter(Console(file=out, width=80, force_terminal=terminal, color_system=None)).say(words)
+        shown[terminal] = out.getvalue().rstrip("\n").split("\n")
+    assert shown[False] == [words]
+    assert len(shown[True]) == 2 and " ".join(line.strip() for line in shown[True]) == words

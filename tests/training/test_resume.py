@@ -12,7 +12,7 @@ import small_envs
 import torch
 from runs_alike import PER_ITERATION, Watcher, assert_same_end, differences, end_of, resume, run, small
 
-from gymnast.metrics.sinks.jsonl import read_rows
+from gymnast.metrics.sinks.jsonl import MetricRows
 from gymnast.runs import checkpoint
 
 CARTPOLE = {"id": "CartPole-v1", "time_limit": 40}
@@ -64,6 +64,7 @@ CASES |= {
     ),
     "action masks": ("ppo", {"id": "Taxi-v4", "time_limit": 20}, {}),
     "layer norm": ("ppo", CARTPOLE, {"policy": {"hidden": [16], "layer_norm": True}}),
+    "batch norm": ("ppo", CARTPOLE, {"policy": {"hidden": [16], "batch_norm": True, "normalize_obs": True}}),
     "dropout": ("ppo", CARTPOLE, {"policy": {"hidden": [16], "dropout": 0.3}}),
     "jumping schedule": (
         "ppo",
@@ -172,7 +173,7 @@ def test_a_run_stopped_many_times_equals_the_whole_run(tmp_path: Path) -> None:
     assert again.stop_reason == "interrupted (SIGTERM)"
     finished = resume(resolved, again.run)
     assert_same_end(whole.run, finished.run)
-    rows = read_rows(finished.run.metrics_path)
+    rows = list(MetricRows(finished.run.metrics_path))
     assert [row["env_steps"] for row in rows] == [PER_ITERATION * i for i in range(1, 7)]
     assert [row["attempt"] for row in rows] == [1, 1, 2, 3, 3, 3]
 
@@ -196,7 +197,7 @@ def test_schedules_span_the_whole_budget_on_both_sides_of_a_stop(tmp_path: Path)
     resolved = small("ppo", CARTPOLE)
     stopped = run(resolved, tmp_path, Watcher(stop_after=2))
     finished = resume(resolved, stopped.run)
-    rates = [row["train/learning_rate"] for row in read_rows(finished.run.metrics_path)]
+    rates = [row["train/learning_rate"] for row in MetricRows(finished.run.metrics_path)]
     assert rates == pytest.approx([1e-2 * (1 - k / 6) for k in range(6)])
 
 

@@ -14,23 +14,24 @@ import numpy as np
 import pytest
 import small_envs
 import torch
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from runs_alike import PER_ITERATION, Watcher, assert_same_end, differences, end_of, resume, run, small
 
 from gymnast.config.load import Resolved
 from gymnast.config.plan import make_plan
 from gymnast.config.schema import EnvConfig
 from gymnast.envs import make as making
-from gymnast.envs.native import NativeVector
+from gymnast.envs.choose import native_form
+from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.vector import VectorEnv
-from gymnast.errors import CheckpointError
-from gymnast.metrics.sinks.jsonl import read_rows
+from gymnast.errors import CheckpointError, EnvError
+from gymnast.metrics.sinks.jsonl import MetricRows
+from gymnast.rollout.collect import Ended
 from gymnast.runs import checkpoint
 from gymnast.timing import StageTimer
 from gymnast.training.build import build
-from gymnast.training.iteration import iterate, prepare_next, start
-from gymnast.training.session import repeats
-from gymnast.training.train import resume_point
+from gymnast.training.keeping.report import Reporter
+from gymnast.training.train import resume_point, train
+from gymnast.training.trainer import repeats
 
 HAS_ENVPOOL = importlib.util.find_spec("envpool") is not None
 WALK = {"id": "Walk-v0", "vectorization": "native"}
@@ -44,12 +45,27 @@ EVERY = 2
 """Iterations between two resets."""
 
 
+class Stateless(InProcessVector):
+    """Gives no access to its state, as envs in C++ do."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.exact_resume = "none"
+
+    def save_state(self) -> dict[str, Any]:
+        """Refused."""
+        raise EnvError("cannot be saved")
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Refused."""
+        raise EnvError("cannot be loaded")
+
+
 def stateless(config: EnvConfig) -> Callable[[int], VectorEnv] | None:
-    """Gymnasium's own vector env, which gives no access to its state."""
+    """For Walk, envs that give no access to their state."""
     if config.id != "Walk-v0":
-        return None
-    one = functools.partial(making.make_one, config)
-    return lambda n: NativeVector(SyncVectorEnv([one] * n, autoreset_mode=AutoresetMode.SAME_STEP))
+        return native_form(config)  # evaluations of EnvPool's CartPole are played by ours
+    return functools.partial(Stateless, functools.partial(making.make_one, config))
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +96,7 @@ def test_stop_and_resume_equals_the_whole_run(env: dict[str, Any], stop_after: i
     finished = resume(config(env), stopped.run, after)
     assert not differences(straight.actions, before.actions[:kept] + after.actions)
     assert_same_end(whole.run, finished.run)
-    assert [row["env_steps"] for row in read_rows(finished.run.metrics_path)] == [
+    assert [row["env_steps"] for row in MetricRows(finished.run.metrics_path)] == [
         PER_ITERATION * i for i in range(1, 7)
     ]
 
@@ -172,33 +188,41 @@ def test_more_budget_stopped_before_the_first_reset(tmp_path: Path) -> None:
 
 def test_a_reset_is_no_end_of_an_episode() -> None:
     """The last step before it bootstraps from its own observation; statistics and reward sums hear nothing of it."""
-    session = build(config(WALK).config)
-    start(session)
-    rollout, endings = session.rollout, []
+    trainer = build(config(WALK).config)
+    trainer.start()
+    rollout, endings = trainer.rollout, []
     last = rollout.n_steps
 
-    def check_bootstrap() -> None:
+    collect = trainer.collector.collect
+    checked: list[int] = []
+
+    def checking(*arguments: Any, **options: Any) -> Ended:
+        ended = collect(*arguments, **options)
         running = ~(rollout.terminated[last - 1] | rollout.truncated[last - 1])
         with torch.inference_mode():
-            values = session.policy.values(rollout.obs_at(last)).numpy()
-        assert np.allclose(rollout.next_value[last - 1][running], values[running], atol=1e-6)
+            values = trainer.policy.values(rollout.obs_at(last)).numpy()
+        assert np.allclose(rollout.next["value"][last - 1][running], values[running], atol=1e-6)
+        checked.append(int(running.sum()))
+        return ended
 
+    trainer.collector.collect = checking  # type: ignore[method-assign]
     for i in range(1, 2 * EVERY + 1):
-        done = iterate(session, StageTimer(), on_collected=check_bootstrap)
+        done = trainer.learn_once(StageTimer())
         endings += [episode for _, episode in done.ended]
         before = rollout.obs_arrays[last].copy()
-        prepare_next(session)
-        assert session.algorithm.reward_scaler is not None
-        sums = session.algorithm.reward_scaler.state()["sums"]
+        trainer.go_on()
+        assert trainer.algorithm.reward_scaler is not None
+        sums = trainer.algorithm.reward_scaler.state()["sums"]
         if i % EVERY == 0:
             assert not (rollout.obs_arrays[0] == before).any()
             assert not sums.any()
         else:
             assert (rollout.obs_arrays[0] == before).all()
             assert sums.any()
-    assert len(session.window.state()["returns"]) == min(len(endings), 5)
+    assert len(checked) == 2 * EVERY and all(checked)
+    assert len(trainer.window.state()["returns"]) == min(len(endings), 5)
     assert all(episode.length <= EVERY * last for episode in endings)
-    session.envs.close()
+    trainer.close()
 
 
 def test_whole_episodes_need_no_resets(tmp_path: Path) -> None:
@@ -216,9 +240,19 @@ def test_whole_episodes_need_no_resets(tmp_path: Path) -> None:
 def test_how_often_by_default(horizon: int | None, n_steps: int, iterations: int) -> None:
     """Ten horizons, from 100 to 10,000 vector steps: fewer than one sample in a hundred is the last before a reset."""
     algo = {**small("ppo", WALK).config.algo.model_dump(mode="json"), "n_steps": n_steps}
-    plan = make_plan(small("ppo", WALK, algo=algo).config, horizon=horizon)
+    plan = make_plan(small("ppo", WALK, env_steps=10**8, algo=algo).config, horizon=horizon)
     assert plan.resume_every == iterations
     assert plan.resume_every * n_steps >= 100
+
+
+@pytest.mark.parametrize(("every", "warned"), [(2, True), (3, False)])
+def test_resets_that_come_before_an_episode_can_end(every: int, warned: bool, tmp_path: Path) -> None:
+    """In 32 steps no episode of 40 comes to its end, in 48 one does."""
+    resolved = config({**WALK, "time_limit": 40, "resume_every": every * PER_ITERATION})
+    result = train(resolved, tmp_path, reporter=Reporter(quiet=True))
+    assert result is not None
+    said = "resets every 32 steps of an env cut episodes that may last 40" in result.run.log_path.read_text()
+    assert said == warned
 
 
 @pytest.mark.parametrize("env", KINDS)
@@ -231,8 +265,8 @@ def test_weights_on_disk_never_stand_without_a_point_to_go_on_from(env: dict[str
     exact: list[list[bool]] = []
 
     class Looking(Watcher):
-        def update(self, history: Any, now: float) -> None:
-            super().update(history, now)
+        def update(self, history: Any, now: float, marks: Any = None) -> None:
+            super().update(history, now, marks)
             (folder,) = tmp_path.glob("[a-z]????")
             exact.append([repeats(one.state) for one in self.on_disk(folder)])
 

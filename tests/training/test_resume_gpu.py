@@ -11,14 +11,12 @@ from runs_alike import PER_ITERATION, Watcher, assert_same_end, differences, res
 
 from gymnast.algorithms.base import Coefficients, Loss, Outputs
 from gymnast.errors import NonFiniteError
-from gymnast.rollout.buffer import Batch
+from gymnast.rollout.batch import Batch
 from gymnast.rollout.device import DeviceRollout
 from gymnast.timing import StageTimer
 from gymnast.training.build import build
 from gymnast.training.captured import can_capture
-from gymnast.training.iteration import iterate, prepare_next, start
-from gymnast.training.session import Session
-from gymnast.training.update import update
+from gymnast.training.on_policy import OnPolicyTrainer
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU")
 
@@ -79,8 +77,8 @@ def test_games_from_pixels_resume_exactly(network: str, precision: str, tmp_path
     resolved = small("ppo", PONG, train=ON_GPU["train"], policy={**NETWORKS[network], "precision": precision})
     straight, before, after = Watcher(), Watcher(stop_after=3), Watcher()
     whole = run(resolved, tmp_path, straight)
-    assert straight.session is not None and isinstance(straight.session.rollout, DeviceRollout)
-    assert straight.session.rollout.obs.is_cuda and straight.session.rollout.obs.dtype == torch.uint8
+    assert straight.trainer is not None and isinstance(straight.trainer.rollout, DeviceRollout)
+    assert straight.trainer.rollout.obs.is_cuda and straight.trainer.rollout.obs.dtype == torch.uint8
     stopped = run(resolved, tmp_path, before)
     assert stopped.interrupted
     finished = resume(resolved, stopped.run, after)
@@ -117,6 +115,9 @@ class Looks:
     def stepped(self, number: int) -> None:
         """Nothing."""
 
+    def finished(self, iteration: int, env_steps: int) -> None:
+        """Nothing."""
+
 
 CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "ppo": ("ppo", CARTPOLE, {"hidden": [32], "normalize_obs": True}, {"max_grad_norm": 0.3}),
@@ -128,24 +129,25 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def on_device(case: str) -> Session:
-    """A session on the GPU, before its first iteration."""
+def on_device(case: str) -> OnPolicyTrainer:
+    """A trainer on the GPU, before its first iteration."""
     algorithm, env, policy, algo = CASES[case]
     config = small(algorithm, env, train=ON_GPU["train"], policy=policy).config
     algo_config = type(config.algo).model_validate({**config.algo.model_dump(), **algo})
-    session = build(config.model_copy(update={"algo": algo_config}))
-    start(session)
-    return session
+    trainer = build(config.model_copy(update={"algo": algo_config}))
+    trainer.start()
+    return trainer
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_captured_updates_are_plain_updates(case: str) -> None:
     """Over several iterations: the same weights but for the last digits, of the same samples in the same order."""
     captured, plain = on_device(case), on_device(case)
+    plain.observer = Looks()
     try:
         for number in range(3):
-            first = iterate(captured, StageTimer())
-            second = iterate(plain, StageTimer(), observer=Looks())
+            first = captured.learn_once(StageTimer())
+            second = plain.learn_once(StageTimer())
             assert (first.result.updates, first.result.epochs) == (second.result.updates, second.result.epochs)
             assert first.result.stopped_by_kl == second.result.stopped_by_kl == (case == "ppo, early stop")
             assert first.result.statistics == pytest.approx(second.result.statistics, rel=1e-3, abs=1e-4)
@@ -154,29 +156,30 @@ def test_captured_updates_are_plain_updates(case: str) -> None:
             with torch.no_grad():
                 plain.flat.values.copy_(captured.flat.values)
             plain.optimizer.load_state({name: t.clone() for name, t in captured.optimizer.state().items()})
-            assert torch.equal(captured.rollout.action, plain.rollout.action), number
-            prepare_next(captured)
-            prepare_next(plain)
-        assert captured.captured and not plain.captured
+            assert torch.equal(captured.rollout["action"], plain.rollout["action"]), number
+            captured.go_on()
+            plain.go_on()
+        assert captured.updater._captured and not plain.updater._captured
     finally:
-        captured.envs.close()
-        plain.envs.close()
+        captured.close()
+        plain.close()
 
 
 def test_a_captured_update_with_a_bad_gradient_leaves_the_weights_alone() -> None:
-    session = on_device("ppo")
+    trainer = on_device("ppo")
     try:
-        iteration = iterate(session, StageTimer())
-        assert can_capture(session.learner, iteration.batch)
-        weights = session.flat.values.clone()
-        moments = {name: tensor.clone() for name, tensor in session.optimizer.state().items()}
-        iteration.batch.advantage[5] = float("nan")
+        iteration = trainer.learn_once(StageTimer())
+        batch = iteration.batch.to(trainer.device)
+        assert can_capture(trainer.learner, batch)
+        weights = trainer.flat.values.clone()
+        moments = {name: tensor.clone() for name, tensor in trainer.optimizer.state().items()}
+        batch["advantage"][5] = float("nan")
         with pytest.raises(NonFiniteError, match="weights are unchanged"):
-            update(session.learner, iteration.batch.to(session.device), iteration.coefficients)
-        assert torch.equal(session.flat.values, weights)
-        assert all(torch.equal(tensor, moments[name]) for name, tensor in session.optimizer.state().items())
+            trainer.updater.launch(batch, iteration.coefficients).result()
+        assert torch.equal(trainer.flat.values, weights)
+        assert all(torch.equal(tensor, moments[name]) for name, tensor in trainer.optimizer.state().items())
     finally:
-        session.envs.close()
+        trainer.close()
 
 
 def test_a_gpu_that_is_not_there_is_refused() -> None:

@@ -12,7 +12,7 @@ from launch import Terminal, gymnast, start, stop, wait_for_rows
 from runs_alike import Watcher, assert_same_end, differences, end_of, run
 
 from gymnast.config.load import resolve
-from gymnast.metrics.sinks.jsonl import read_rows
+from gymnast.metrics.sinks.jsonl import MetricRows
 from gymnast.runs import checkpoint
 from gymnast.runs.store import Run, last_run
 
@@ -66,7 +66,7 @@ def test_a_signal_at_a_random_moment(number: signal.Signals, quick: Path, whole:
     assert here.status().state == "interrupted"
     assert here.status().stop_reason == f"interrupted ({number.name})"
     done = checkpoint.load_latest(here.folder)[0].manifest.step
-    assert done == read_rows(here.metrics_path)[-1]["env_steps"]
+    assert done == list(MetricRows(here.metrics_path))[-1]["env_steps"]
 
     resumed = gymnast("resume", cwd=quick)
     assert resumed.returncode == 0, resumed.stderr
@@ -87,7 +87,7 @@ def test_kill_at_a_random_moment(quick: Path, whole: Run) -> None:
     resumed = gymnast("resume", here.id, cwd=quick)
     assert resumed.returncode == 0, resumed.stderr
     assert_same_end(whole, here)
-    steps = [row["env_steps"] for row in read_rows(here.metrics_path)]
+    steps = [row["env_steps"] for row in MetricRows(here.metrics_path)]
     assert steps == [128 * i for i in range(1, ITERATIONS + 1)]
     assert here.status().attempt == 2
     assert not [path for path in here.checkpoints.iterdir() if path.name.startswith(".tmp")]
@@ -150,7 +150,7 @@ def test_two_resumes_at_once(quick: Path) -> None:
     stop(first, signal.SIGINT)
     assert first.returncode == 130
     assert here.status().attempt == 2
-    steps = [row["env_steps"] for row in read_rows(here.metrics_path)]
+    steps = [row["env_steps"] for row in MetricRows(here.metrics_path)]
     assert steps == [128 * i for i in range(1, len(steps) + 1)]
 
 
@@ -166,7 +166,7 @@ def test_a_finished_run_needs_a_larger_budget(quick: Path) -> None:
     longer = gymnast("resume", "-n", "5120", cwd=quick)
     assert longer.returncode == 0, longer.stderr
     assert "budget spent after 5,120 env steps" in longer.stdout
-    assert [row["env_steps"] for row in read_rows(here.metrics_path)] == [128 * i for i in range(1, 41)]
+    assert [row["env_steps"] for row in MetricRows(here.metrics_path)] == [128 * i for i in range(1, 41)]
     assert here.config()["train"]["env_steps"] == 5120
 
 
@@ -179,7 +179,7 @@ def test_a_larger_budget_outlives_an_interruption(quick: Path) -> None:
     assert process.returncode == 130
     resumed = gymnast("resume", cwd=quick)
     assert resumed.returncode == 0, resumed.stderr
-    rows = read_rows(here.metrics_path)
+    rows = list(MetricRows(here.metrics_path))
     assert rows[-1]["env_steps"] == 6_400
     assert [row["train/gamma"] for row in rows] == [0.99] * 20 + [0.5] * 30
 
@@ -191,7 +191,7 @@ def test_another_hyperparameter(how: str, quick: Path, whole: Run) -> None:
     setting = ["--with", "algo.ent_coef=0.25"] if how == "--with" else ["ent_coef=0.25"]
     resumed = gymnast("resume", here.id, *setting, "-q", cwd=quick)
     assert resumed.returncode == 0, resumed.stderr
-    rows = read_rows(here.metrics_path)
+    rows = list(MetricRows(here.metrics_path))
     assert [row["train/ent_coef"] for row in rows] == [0.0] * 95 + [0.25] * 5
     first, second = end_of(whole), end_of(here)
     assert not differences(first["rows"][:95], second["rows"][:95])

@@ -15,13 +15,16 @@ from runs_alike import resume
 from gymnast.config.load import Resolved
 from gymnast.config.schema import RunConfig
 from gymnast.envs import make as making
-from gymnast.metrics.sinks.jsonl import read_rows
+from gymnast.metrics.sinks.jsonl import MetricRows
 from gymnast.rollout.device import DeviceRollout
 from gymnast.rollout.device_collect import DeviceCollector
 from gymnast.runs import checkpoint
 from gymnast.timing import StageTimer
-from gymnast.training import build, loop
+from gymnast.training import build
+from gymnast.training.keeping import loop
+from gymnast.training.keeping.checkpoints import Checkpoints
 from gymnast.training.train import train
+from gymnast.training.update import Learner
 
 pytest.importorskip("ale_py", reason="ale-py is not installed")
 T, N = 16, 9
@@ -57,29 +60,31 @@ def collected(*, ahead: bool, runs_on: list[bool]) -> list[tuple[Any, ...]]:
     """Rollouts of a policy that does not learn, and the state of the envs at the end."""
     made = build.build(pong())
     try:
-        first = DeviceRollout(T, made.envs, made.policy, torch.device("cpu"))
-        made.rollout = first
-        collect = DeviceCollector(made.policy, made.envs, first, by_lanes=True, ahead=ahead)
-        made.start_episodes()
+        rollout = DeviceRollout(T, made.envs, made.policy, torch.device("cpu"))
         generator, seen = torch.Generator().manual_seed(3), []
+        made.collector = collector = DeviceCollector(
+            made.policy, made.flat, made.envs, rollout, generator, by_lanes=True, ahead=ahead
+        )
+        made.start()
         for goes_on in runs_on:
-            rollout, ended = collect(generator, StageTimer(), runs_on=goes_on)
+            ended = collector.collect(StageTimer(), run_on=goes_on)
+            rollout = collector.rollout
             seen.append(
                 (
                     rollout.host_obs().copy(),
                     *(array.copy() for array in rollout.action_arrays[:T]),
                     rollout.reward.copy(),
                     rollout.truncated.copy(),
-                    rollout.values().copy(),
-                    rollout.next_value.copy(),
+                    rollout.host("value").copy(),
+                    rollout.next["value"].copy(),
                     np.array([(t, one.index, one.ret, one.length) for t, one in ended]),
                 )
             )
             if goes_on and ahead:
-                assert not collect.drained
+                assert collector.ahead
                 turns = iter(range(20))
-                collect.serve_while(lambda: next(turns, None) is not None)  # noqa: B023
-        assert collect.drained
+                collector.serve_while(lambda: next(turns, None) is not None)  # noqa: B023
+        assert not collector.ahead
         return [*seen, (str(made.envs.save_state()),)]
     finally:
         made.envs.close()
@@ -97,10 +102,11 @@ def test_running_ahead_changes_no_sample() -> None:
 def on_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs as on a GPU."""
 
-    def rollout(n_steps: int, envs: Any, policy: Any, *_: Any) -> DeviceRollout:
-        return DeviceRollout(n_steps, envs, policy, torch.device("cpu"))
+    def collector(config: RunConfig, n_steps: int, envs: Any, learner: Learner, generator: Any) -> DeviceCollector:
+        rollout = DeviceRollout(n_steps, envs, learner.policy, torch.device("cpu"))
+        return DeviceCollector(learner.policy, learner.flat, envs, rollout, generator, by_lanes=True, ahead=True)
 
-    monkeypatch.setattr(build, "_make_rollout", rollout)
+    monkeypatch.setattr(build, "_make_collector", collector)
     monkeypatch.setattr(loop, "DRAIN_ITERATIONS", 3)
 
 
@@ -110,7 +116,7 @@ def test_a_run_saves_where_no_lane_is_ahead(tmp_path: Path) -> None:
     result = train(Resolved(pong(checkpoint_every=2 * T * N)), tmp_path)
     assert result is not None
     assert result.env_steps == 8 * T * N
-    rows = list(read_rows(result.run.metrics_path))
+    rows = list(MetricRows(result.run.metrics_path))
     assert [row["env_steps"] for row in rows] == [T * N * k for k in range(1, 9)]
     found, skipped = checkpoint.load_latest(result.run.folder)
     assert not skipped
@@ -123,16 +129,16 @@ def test_a_run_saves_where_no_lane_is_ahead(tmp_path: Path) -> None:
 def test_an_interrupted_run_stops_where_no_lane_is_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal takes effect one iteration later, when all envs stand still; nothing is repeated."""
     told: list[int] = []
-    keep = loop.Loop._keep
+    keep = Checkpoints.keep
 
-    def interrupt(self: loop.Loop, row: dict[str, Any], *, save: bool) -> None:
+    def interrupt(self: Checkpoints, row: dict[str, Any], *, asked: bool, stopping: bool) -> bool:
         told.append(int(row["env_steps"]))
         if len(told) == 4:
-            assert self.session.ahead
+            assert not self._trainer.stands and not self._trainer.resumable
             os.kill(os.getpid(), signal.SIGINT)
-        keep(self, row, save=save)
+        return keep(self, row, asked=asked, stopping=stopping)
 
-    monkeypatch.setattr(loop.Loop, "_keep", interrupt)
+    monkeypatch.setattr(Checkpoints, "keep", interrupt)
     result = train(Resolved(pong(checkpoint_every=10**6)), tmp_path)
     assert result is not None
     assert result.interrupted

@@ -1,4 +1,4 @@
-"""When to evaluate and when to stop."""
+"""When to stop."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from gymnast.config.load import resolve
-from gymnast.config.plan import make_plan
 from gymnast.config.schema import RunConfig, StopRule
 from gymnast.errors import UsageError
 from gymnast.metrics.catalogue import load_catalogue
-from gymnast.training.stopping import EvalCadence, make_cadence, make_rules
+from gymnast.training.keeping.stopping import make_rules
 
 CATALOGUE = load_catalogue()
 
@@ -23,48 +22,6 @@ def config(**sections) -> RunConfig:
     for name, section in sections.items():
         base[name] = {**base.get(name, {}), **section}
     return RunConfig.model_validate(base)
-
-
-def evaluations(cadence: EvalCadence, returns, step: int = 10) -> list[int]:
-    """At which env steps an evaluation is due."""
-    return [(i + 1) * step for i, value in enumerate(returns) if cadence.due((i + 1) * step, value)]
-
-
-def test_evaluations_come_every_so_many_steps():
-    assert evaluations(EvalCadence(30, 0, None), [None] * 12) == [30, 60, 90, 120]
-    assert evaluations(EvalCadence(25, 0, None), [None] * 10) == [30, 60, 90]
-    assert evaluations(EvalCadence(5, 0, None), [None] * 4) == [10, 20, 30, 40]
-
-
-def test_no_evaluation_during_the_warm_up():
-    assert evaluations(EvalCadence(20, 50, None), [None] * 9) == [50, 70, 90]
-
-
-def test_evaluation_starts_at_once_when_training_looks_good_enough():
-    returns = [None, 1.0, 99.0, 100.0, 3.0, 3.0, 3.0, 3.0]
-    # Not before 100 is reached; then at once, and from there on whatever the training return does.
-    assert evaluations(EvalCadence(20, 0, 100.0), returns) == [40, 60, 80]
-    assert evaluations(EvalCadence(20, 60, 100.0), returns) == []
-    assert evaluations(EvalCadence(20, 60, 100.0), [*returns, 200.0, 0.0, 0.0]) == [90, 110]
-    assert evaluations(EvalCadence(20, 0, 100.0), [math.nan] * 5) == []
-
-
-def test_a_resumed_cadence_goes_on_where_it_stood():
-    whole, first = EvalCadence(25, 0, 5.0), EvalCadence(25, 0, 5.0)
-    returns = [1.0, 6.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-    expected = evaluations(whole, returns)
-    before = [step for step in (10, 20, 30) if first.due(step, returns[step // 10 - 1])]
-    second = EvalCadence(25, 0, 5.0)
-    second.load_state(first.state())
-    after = [step for step in (40, 50, 60, 70) if second.due(step, returns[step // 10 - 1])]
-    assert before + after == expected == [20, 50]
-
-
-def test_the_cadence_comes_from_the_config():
-    run = config(eval={"every": 70, "warmup": 30, "start_at": 5.0})
-    assert make_cadence(run, make_plan(run)) == EvalCadence(70, 30, 5.0)
-    run = config(eval={"start_fraction": 0.5}, spec={"solved_at": 10.0, "random_score": {"score": 4.0, "source": "x"}})
-    assert make_cadence(run, make_plan(run)) == EvalCadence(50, 0, 7.0)
 
 
 def test_rules_look_at_any_metric():
@@ -114,25 +71,37 @@ def test_rules_in_other_libraries_names(given, row, met):
     assert (rules.reason(row) is not None) == met
 
 
+def evaluation(mean: float, std: float, episodes: int = 101, exact: float | None = None) -> dict[str, float | None]:
+    """The metrics of an evaluation."""
+    names = ("eval/return_mean", "eval/return_std", "eval/episodes", "eval/exact_return")
+    return dict(zip(names, (mean, std, float(episodes), exact), strict=True))
+
+
 def test_solved_is_judged_by_evaluation_alone():
     rules = make_rules(config(spec={"solved_at": 475}), CATALOGUE)
-    assert rules.is_solved({"eval/return_mean": 475.0}) and not rules.is_solved({"eval/return_mean": 474.9})
+    assert rules.is_solved(evaluation(475.0, 0.0)) and not rules.is_solved(evaluation(474.9, 0.0))
     assert not rules.is_solved({"rollout/return_mean": 500.0})
-    assert rules.reason({"eval/return_mean": 480.0}).startswith("solved (eval/return_mean ≥ 475")
+    assert rules.reason(evaluation(480.0, 0.0)) == "solved"
+
+
+def test_a_mean_must_lie_two_standard_errors_above_the_threshold_unless_said_otherwise():
+    rules = make_rules(config(spec={"solved_at": 475}), CATALOGUE)
+    assert not rules.is_solved(evaluation(476.9, 10.0)) and rules.is_solved(evaluation(477.1, 10.0))
+    plain = make_rules(config(spec={"solved_at": 475}, eval={"standard_errors": 0}), CATALOGUE)
+    assert plain.is_solved(evaluation(475.0, 10.0)) and plain.is_solved(evaluation(475.0, 0.0, episodes=1))
+    assert not rules.is_solved(evaluation(500.0, 0.0, episodes=1))  # one episode says nothing about noise
 
 
 def test_rounding_does_not_keep_an_optimum_unsolved():
     rules = make_rules(config(spec={"solved_at": -13}), CATALOGUE)
-    assert rules.is_solved({"eval/return_mean": -13.000000000000002}) and not rules.is_solved(
-        {"eval/return_mean": -13.01}
-    )
+    assert rules.is_solved(evaluation(-13.000000000000002, 0.0)) and not rules.is_solved(evaluation(-13.01, 0.0))
 
 
 def test_an_exact_expectation_decides_where_there_is_one():
     rules = make_rules(config(spec={"solved_at": 0.7}), CATALOGUE)
-    assert not rules.is_solved({"eval/return_mean": 0.75, "eval/exact_return": 0.69})
-    assert rules.is_solved({"eval/return_mean": 0.65, "eval/exact_return": 0.71})
-    assert rules.is_solved({"eval/return_mean": 0.75, "eval/exact_return": None})
+    assert not rules.is_solved(evaluation(0.75, 0.0, exact=0.69))
+    assert rules.is_solved(evaluation(0.65, 0.4, exact=0.71))
+    assert rules.is_solved(evaluation(0.75, 0.0))
 
 
 def test_solved_need_not_stop():

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import saved as saved_checkpoints
 import torch
 from faults.server import Server
 from runs_alike import PER_ITERATION, Watcher, assert_same_end, differences, end_of, resume, run, small
@@ -18,17 +19,20 @@ from runs_alike import PER_ITERATION, Watcher, assert_same_end, differences, end
 import gymnast
 from gymnast.config.load import Resolved
 from gymnast.errors import CheckpointError, ConfigError, UsageError
-from gymnast.metrics.sinks.jsonl import read_rows
+from gymnast.metrics.sinks.jsonl import MetricRows
 from gymnast.runs import checkpoint, index, lineage
 from gymnast.runs.store import Run
-from gymnast.training import loop, train
+from gymnast.timing import StageTimer
+from gymnast.training import train
 from gymnast.training.build import build
-from gymnast.training.evaluations import Evaluations
-from gymnast.training.fitting import fit
-from gymnast.training.iteration import start
-from gymnast.training.rewind import rewind
-from gymnast.training.session import Session, policy_tensors
-from gymnast.training.transfer import Transfer, find_source, take_over
+from gymnast.training.diagnostics.rewind import rewind
+from gymnast.training.evaluating.cadence import Extent
+from gymnast.training.evaluating.jobs import Evaluations
+from gymnast.training.keeping.signals import StopRequest
+from gymnast.training.on_policy import OnPolicyTrainer
+from gymnast.training.trainer import policy_tensors
+from gymnast.training.transfer.begin import Transfer, find_source, take_over
+from gymnast.training.transfer.fitting import fit
 
 CARTPOLE = {"id": "CartPole-v1", "time_limit": 40}
 PENDULUM = {"id": "Pendulum-v1", "time_limit": 30}
@@ -84,15 +88,15 @@ def own(house: House, tmp_path: Path) -> Run:
 
 
 @contextmanager
-def taken(resolved: Resolved, root: Path) -> Iterator[tuple[Session, Transfer]]:
-    """A session that took over what fits."""
+def taken(resolved: Resolved, root: Path) -> Iterator[tuple[OnPolicyTrainer, Transfer]]:
+    """A trainer that took over what fits."""
     source = find_source(resolved.config, root)
     assert source is not None
-    session = build(resolved.config)
+    trainer = build(resolved.config)
     try:
-        yield session, take_over(session, source)
+        yield trainer, take_over(trainer, source)
     finally:
-        session.envs.close()
+        trainer.close()
 
 
 def best(trained: Run) -> checkpoint.Checkpoint:
@@ -118,24 +122,24 @@ def parent_of(trained: Run) -> dict[str, Any]:
 def test_all_that_fits_is_taken_over_to_the_bit(house: House) -> None:
     """Weights and both kinds of statistics, for another number of envs; the warm-up does not overwrite them."""
     source = best(house.full)
-    with taken(begun(house.full.id, env={**CARTPOLE, "n_envs": 2}, **STATISTICS), house.root) as (session, transfer):
+    with taken(begun(house.full.id, env={**CARTPOLE, "n_envs": 2}, **STATISTICS), house.root) as (trainer, transfer):
         layers = {f"{chain}.layers.{i}": "" for chain in ("actor", "critic") for i in (0, 1)}
         assert reasons(transfer) == {"encoder.norm": "", "reward statistics": "", **layers}
-        start(session)
-        assert not differences(dict(policy_tensors(session.policy)), dict(source.policy))
-        norm = session.policy.encoder.norm
+        trainer.start()
+        assert not differences(dict(policy_tensors(trainer.policy)), dict(source.policy))
+        norm = trainer.policy.encoder.norm
         assert norm is not None
         assert torch.equal(norm.shift, source.policy["encoder.norm.mean"].float())
         theirs, ours = (
-            state["reward_scaler"] for state in (source.state["session"]["algorithm"], session.algorithm.state())
+            state["reward_scaler"] for state in (source.state["session"]["algorithm"], trainer.algorithm.state())
         )
         assert {key: ours[key] for key in ("mean", "m2", "count")} == {
             key: theirs[key] for key in ("mean", "m2", "count")
         }
         assert theirs["count"] > 0
         np.testing.assert_array_equal(ours["sums"], [0.0, 0.0])
-        assert float(session.optimizer.state()["step"]) == 0
-        total = session.flat.values.numel()
+        assert float(trainer.optimizer.state()["step"]) == 0
+        total = trainer.flat.values.numel()
         assert transfer.parameters == (total, total)
 
 
@@ -188,17 +192,17 @@ def test_the_rest_is_loaded_and_every_layer_has_its_reason(case: str, house: Hou
         update={"train": resolved.config.train.model_copy(update={"init_from": trained.id})}
     )
     untouched = build(resolved.config)
-    untouched.envs.close()
+    untouched.close()
     fresh, source = policy_tensors(untouched.policy), best(trained).policy
-    with taken(resolved, house.root) as (session, transfer):
+    with taken(resolved, house.root) as (trainer, transfer):
         found = reasons(transfer)
         assert {layer: why for layer, why in found.items() if why and layer != "reward statistics"} == expected
-        for tensor_name, tensor in policy_tensors(session.policy).items():
+        for tensor_name, tensor in policy_tensors(trainer.policy).items():
             loaded = not found[tensor_name.rpartition(".")[0]]
             assert torch.equal(tensor, source[tensor_name] if loaded else fresh[tensor_name]), tensor_name
         assert 0 < transfer.parameters[0] <= transfer.parameters[1]
-        start(session)
-        norm = session.policy.encoder.norm
+        trainer.start()
+        norm = trainer.policy.encoder.norm
         assert norm is None or norm.count > 0
 
 
@@ -227,9 +231,9 @@ def test_reward_statistics_stay_in_their_env(house: House) -> None:
     with taken(begun(house.deep.id, **(STATISTICS | DEEP)), house.root) as (_, transfer):
         assert reasons(transfer)["reward statistics"] == "missing in the source"
     acrobot = begun(house.full.id, env={"id": "Acrobot-v1", "time_limit": 40}, **STATISTICS)
-    with taken(acrobot, house.root) as (session, transfer):
+    with taken(acrobot, house.root) as (trainer, transfer):
         assert reasons(transfer)["reward statistics"] == "the source's are those of CartPole-v1"
-        assert session.algorithm.state()["reward_scaler"]["count"] == 0
+        assert trainer.algorithm.state()["reward_scaler"]["count"] == 0
         assert reasons(transfer)["critic.layers.1"] == ""
 
 
@@ -248,8 +252,8 @@ def test_settings_that_change_what_the_weights_mean_are_warned_of(house: House) 
 
 def test_the_optimizer_comes_along_when_asked(house: House) -> None:
     source = best(house.full).state["session"]["optimizer"]
-    with taken(begun(house.full.id, **STATISTICS, train={"init_optimizer": True}), house.root) as (session, transfer):
-        assert not differences(session.optimizer.state(), source)
+    with taken(begun(house.full.id, **STATISTICS, train={"init_optimizer": True}), house.root) as (trainer, transfer):
+        assert not differences(trainer.optimizer.state(), source)
         assert float(source["step"]) > 0
         assert "optimizer" in [part.name for part in transfer.parts if part.loaded]
 
@@ -273,7 +277,7 @@ def test_the_run_says_where_it_comes_from(own: Run, capsys: pytest.CaptureFixtur
     """A reference becomes a fact; screen, log and lineage tell the same; runs chain."""
     from rich.console import Console
 
-    from gymnast.training.report import Reporter
+    from gymnast.training.keeping.report import Reporter
 
     root, name = own.root, str(checkpoint.read_pointer(own.folder, "best"))
     own.point_last()
@@ -302,13 +306,13 @@ def test_the_first_evaluation_judges_the_loaded_weights(house: House, tmp_path: 
     """Many episodes of the same weights score the same, and they are the source's own policy."""
     config = begun(house.full.id, policy=STATISTICS["policy"], eval={"episodes": 40, "every": 10**9}, train=SHORT)
     child = run(config, house.root).run
-    with taken(config, house.root) as (session, _):
-        start(session)
-        evaluations = Evaluations(config.config, Watcher())
-        expected = evaluations.here(session.policy, 1_000_001)
+    with taken(config, house.root) as (trainer, _):
+        trainer.start()
+        evaluations = Evaluations(config.config, Watcher(), StageTimer(), StopRequest())
+        expected = evaluations.here(trainer.policy, 1_000_001, Extent(40))
         evaluations.close()
     assert parent_of(child)["score_before_training"] == expected.as_json()
-    assert read_rows(child.metrics_path)[0]["env_steps"] == PER_ITERATION
+    assert next(iter(MetricRows(child.metrics_path)))["env_steps"] == PER_ITERATION
 
 
 def test_the_first_evaluation_changes_nothing(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,7 +320,7 @@ def test_the_first_evaluation_changes_nothing(house: House, tmp_path: Path, monk
     resolved = begun(str(house.full.folder), env=CARTPOLE, **STATISTICS, train=SHORT)
     judged, silent = Watcher(), Watcher()
     first = run(resolved, tmp_path, judged)
-    monkeypatch.setattr(loop, "judge_beginning", lambda *_: None)
+    monkeypatch.setattr(train, "evaluate_beginning", lambda *_: None)
     second = run(resolved, tmp_path, silent)
     assert lineage.read(second.run.folder).parent is None
     assert not differences(judged.actions, silent.actions)
@@ -359,7 +363,7 @@ def test_rewind_begins_with_the_source_again(own: Run) -> None:
     assert (done.start, done.proof) == ("the beginning", "equal")
     policy = {name: tensor + 1 for name, tensor in best(own).policy.items()}
     saved = best(own)
-    checkpoint.save(own.folder, saved.manifest.step, policy, saved.state, {}, saved.manifest.counters)
+    saved_checkpoints.save(own.folder, saved.manifest.step, policy, saved.state, {}, saved.manifest.counters)
     with pytest.raises(UsageError, match="holds other weights now"):
         rewind(child, PER_ITERATION)
 
@@ -380,7 +384,7 @@ def test_nothing_is_written_when_nothing_fits(own: Run) -> None:
 def test_damaged_and_failed_sources_are_refused(own: Run) -> None:
     saved = best(own)
     broken = {**saved.policy, "actor.layers.0.bias": torch.full((16,), torch.nan)}
-    checkpoint.save(own.folder, saved.manifest.step, broken, saved.state, {}, saved.manifest.counters)
+    saved_checkpoints.save(own.folder, saved.manifest.step, broken, saved.state, {}, saved.manifest.counters)
     with pytest.raises(CheckpointError, match="has NaN or infinity in 'actor.layers.0.bias'"):
         run(begun(own.id), own.root)
     weights = saved.folder / checkpoint.POLICY
@@ -392,9 +396,11 @@ def test_damaged_and_failed_sources_are_refused(own: Run) -> None:
 
 def test_a_source_without_an_evaluation_tells_its_training_return(own: Run) -> None:
     saved = best(own)
-    checkpoint.save(own.folder, 7, saved.policy, saved.state, {"rollout/return_mean": 21.5}, saved.manifest.counters)
-    checkpoint.save(own.folder, 8, saved.policy, saved.state, {}, saved.manifest.counters)
-    for step, words in ((7, "source 21.5 in training at step 7 ·"), (8, "source not judged ·")):
+    saved_checkpoints.save(
+        own.folder, 7, saved.policy, saved.state, {"rollout/return_mean": 21.5}, saved.manifest.counters
+    )
+    saved_checkpoints.save(own.folder, 8, saved.policy, saved.state, {}, saved.manifest.counters)
+    for step, words in ((7, "source 21.5 in training at step 7 ·"), (8, "source not evaluated ·")):
         with taken(begun(f"{own.id}/step={step}", policy=STATISTICS["policy"]), own.root) as (_, transfer):
             assert transfer.comparison().startswith(words)
 

@@ -15,7 +15,7 @@ from gymnast.config.schema import PolicyConfig
 from gymnast.errors import NonFiniteError
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.flat import FlatParameters
-from gymnast.rollout.buffer import Batch
+from gymnast.rollout.batch import Batch
 from gymnast.training.update import Learner, gradients, update
 
 N = 32
@@ -44,11 +44,20 @@ class Parts:
         obs = torch.randn(N, 4, generator=generator)
         with torch.no_grad():
             noise = self.policy.distribution.noise((N,), generator)
-            action, params, _ = self.policy.act(obs, noise)
-            log_prob = self.policy.distribution.evaluate(params, action)[0]
+            acted = self.policy.act(obs, noise)
+            log_prob = self.policy.distribution.evaluate(acted["params"], acted["action"])[0]
             value = self.policy.values(obs)
         advantage, target = torch.randn(2, N, generator=generator).unbind(0)
-        self.batch = Batch(obs, action, log_prob, value, advantage, target)
+        self.batch = Batch(
+            {
+                "obs": obs,
+                "action": acted["action"],
+                "log_prob": log_prob,
+                "value": value,
+                "advantage": advantage,
+                "target": target,
+            }
+        )
 
     def learner(self) -> Learner:
         generator = torch.Generator().manual_seed(0)
@@ -67,7 +76,7 @@ BAD = [
 def test_a_bad_number_raises_and_leaves_weights_and_moments_alone(name, field, bad):
     parts = Parts(CONFIGS[name])
     parts.algorithm.batch_size = lambda samples: samples  # one minibatch, so that the bad sample is in the first
-    getattr(parts.batch, field)[3] = bad
+    parts.batch[field][3] = bad
     weights = parts.flat.values.clone()
     moments = {key: tensor.clone() for key, tensor in parts.optimizer.state().items()}
     with pytest.raises(NonFiniteError, match="weights are unchanged"):
@@ -137,8 +146,10 @@ def test_approx_kl_of_single_step_algorithms_is_that_of_the_step(name):
     parts = Parts(CONFIGS[name])
     result = parts.update(learning_rate=0.05)
     with torch.no_grad():
-        log_prob = torch.log_softmax(parts.policy(parts.batch.obs)[0], -1).gather(1, parts.batch.action[:, None])[:, 0]
-        log_ratio = log_prob - parts.batch.log_prob
+        log_prob = torch.log_softmax(parts.policy(parts.batch.obs)[0], -1).gather(1, parts.batch["action"][:, None])[
+            :, 0
+        ]
+        log_ratio = log_prob - parts.batch["log_prob"]
     expected = float((log_ratio.exp() - 1 - log_ratio).mean())
     assert result.statistics["train/approx_kl"] == pytest.approx(expected, rel=1e-4)
 
@@ -170,7 +181,9 @@ def test_the_same_generator_gives_the_same_weights():
     assert torch.equal(first.flat.values, again.flat.values)
 
 
-@pytest.mark.parametrize("network", [{}, {"shared_trunk": True}, {"layer_norm": True}, {"dropout": 0.2}])
+@pytest.mark.parametrize(
+    "network", [{}, {"shared_trunk": True}, {"layer_norm": True}, {"batch_norm": True}, {"dropout": 0.2}]
+)
 def test_updates_reduce_the_loss(network):
     """A few steps on one batch fit the critic to its targets and raise the probability of good actions."""
     parts = Parts(PPOConfig(id="ppo", batch_size=N, n_epochs=1), PolicyConfig(hidden=[16], **network))

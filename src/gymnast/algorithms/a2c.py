@@ -6,35 +6,36 @@ epoch, one minibatch, no clipping and no normalisation, because the ratio of the
 
 from __future__ import annotations
 
-from gymnast.algorithms.base import Algorithm, Coefficients, Loss, Outputs
+from gymnast.algorithms.base import Algorithm, Batch, Coefficients, Loss, Outputs
 from gymnast.algorithms.losses import normalized, policy_gradient, value_error
 from gymnast.config.algorithms import A2CConfig
-from gymnast.rollout.buffer import Batch, Rollout
 
 
 class A2C(Algorithm[A2CConfig]):
-    """Advantage actor–critic."""
+    """Advantage actor–critic, by n-step returns (λ = 1) or generalised advantages."""
 
-    def targets(self, rollout: Rollout, c: Coefficients) -> Batch:
-        """n-step returns (λ = 1) or GAE; one batch is one rollout, so both normalisations are the same."""
-        batch = self.gae_targets(rollout, c)
+    def weighted(self, batch: Batch) -> Batch:
+        """Normalised advantages, if asked; one batch is one rollout, so both normalisations are the same."""
         if self.config.normalize_advantage != "off":
-            batch.advantage = normalized(batch.advantage)
+            batch["advantage"] = normalized(batch["advantage"])
         return batch
 
     def loss(self, outputs: Outputs, batch: Batch, c: Coefficients) -> Loss:
         """−A·log π + vf_coef·(V − R)² − ent_coef·H, averaged."""
         n = len(batch)
-        policy_loss, d_log_prob = policy_gradient(outputs.log_prob, batch.advantage)
-        assert outputs.value is not None
-        value_loss, d_value = value_error(outputs.value, batch.target, self.config.value_loss, self.config.huber_delta)
+        policy_loss, d_log_prob = policy_gradient(outputs["log_prob"], batch["advantage"])
+        value_loss, d_value = value_error(
+            outputs["value"], batch["target"], self.config.value_loss, self.config.huber_delta
+        )
         return Loss(
-            d_log_prob=d_log_prob.mul_(1.0 / n),
-            d_entropy=-c["ent_coef"] / n,
-            d_value=d_value.mul_(c["vf_coef"] / n),
+            gradients={
+                "log_prob": d_log_prob.mul_(1.0 / n),
+                "entropy": -c["ent_coef"] / n,
+                "value": d_value.mul_(c["vf_coef"] / n),
+            },
             statistics={
                 "train/policy_loss": policy_loss,
                 "train/value_loss": value_loss,
-                "train/entropy": outputs.entropy,
+                "train/entropy": outputs["entropy"],
             },
         )

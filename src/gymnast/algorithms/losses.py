@@ -40,7 +40,9 @@ def huber_error(value: Tensor, target: Tensor, delta: float) -> tuple[Tensor, Te
 
 def value_error(value: Tensor, target: Tensor, kind: str, delta: float) -> tuple[Tensor, Tensor]:
     """The value loss by name."""
-    return squared_error(value, target) if kind == "mse" else huber_error(value, target, delta)
+    if kind == "mse":
+        return squared_error(value, target)
+    return huber_error(value, target, delta)
 
 
 def clipped_value_error(

@@ -22,13 +22,13 @@ class Optimizer(Protocol):
         """Move the parameters against their gradients; a captured update has the rate as a tensor."""
 
     def reset(self) -> None:
-        """Forget all moments."""
+        """Forget all moments, as if no step had been taken."""
 
     def state(self) -> dict[str, Any]:
         """Tensors for the checkpoint."""
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Restore bit-equal."""
+        """Restore what `state` returned, to the bit."""
 
 
 class Adam:
@@ -64,7 +64,7 @@ class Adam:
         )
 
     def reset(self) -> None:
-        """Forget all moments."""
+        """Forget both moments and the number of steps."""
         for tensor in (self._mean, self._square, self._step):
             tensor.zero_()
 
@@ -73,7 +73,7 @@ class Adam:
         return {"mean": self._mean, "square": self._square, "step": self._step}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Restore bit-equal."""
+        """Restore both moments and the number of steps, to the bit."""
         for mine, name in ((self._mean, "mean"), (self._square, "square"), (self._step, "step")):
             mine.copy_(state[name])
 
@@ -106,18 +106,20 @@ class RMSprop:
             values.addcdiv_(grads, root, value=-learning_rate)
 
     def reset(self) -> None:
-        """Forget all moments."""
+        """Forget the running squares: they begin at their start value again."""
         self._square.fill_(self._start)
 
     def state(self) -> dict[str, Any]:
-        """Running squares."""
+        """The running mean of squared gradients."""
         return {"square": self._square}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Restore bit-equal."""
+        """Restore the running squares, to the bit."""
         self._square.copy_(state["square"])
 
 
 def make_optimizer(flat: FlatParameters, config: OptimizerConfig) -> Optimizer:
     """The optimizer a config names."""
-    return Adam(flat, config) if config.id == "adam" else RMSprop(flat, config)
+    if config.id == "adam":
+        return Adam(flat, config)
+    return RMSprop(flat, config)

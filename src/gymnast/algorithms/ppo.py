@@ -6,10 +6,9 @@ Details of PPO" (the table is in docs/algorithms/ppo.md).
 
 from __future__ import annotations
 
-from gymnast.algorithms.base import Algorithm, Coefficients, Loss, Outputs
+from gymnast.algorithms.base import Algorithm, Batch, Coefficients, Loss, Outputs
 from gymnast.algorithms.losses import clipped_surrogate, clipped_value_error, normalized, value_error
 from gymnast.config.algorithms import PPOConfig
-from gymnast.rollout.buffer import Batch, Rollout
 
 
 class PPO(Algorithm[PPOConfig]):
@@ -18,38 +17,43 @@ class PPO(Algorithm[PPOConfig]):
     def batch_size(self, samples: int) -> int:
         """A number, or a fraction of the rollout."""
         size = self.config.batch_size
-        return size if isinstance(size, int) else max(1, round(size * samples))
+        if isinstance(size, int):
+            return size
+        return max(1, round(size * samples))
 
-    def targets(self, rollout: Rollout, c: Coefficients) -> Batch:
-        """GAE, with advantages normalised over the rollout if asked."""
-        batch = self.gae_targets(rollout, c)
+    def weighted(self, batch: Batch) -> Batch:
+        """Advantages normalised over the rollout, if asked; per minibatch is the loss's."""
         if self.config.normalize_advantage == "rollout":
-            batch.advantage = normalized(batch.advantage)
+            batch["advantage"] = normalized(batch["advantage"])
         return batch
 
     def loss(self, outputs: Outputs, batch: Batch, c: Coefficients) -> Loss:
         """−min(rA, clip(r)A) + vf_coef·(V − R)² − ent_coef·H, averaged over the minibatch."""
         config, n = self.config, len(batch)
-        advantage = normalized(batch.advantage) if config.normalize_advantage == "batch" else batch.advantage
-        log_ratio = outputs.log_prob - batch.log_prob
+        if config.normalize_advantage == "batch":
+            advantage = normalized(batch["advantage"])
+        else:
+            advantage = batch["advantage"]
+        log_ratio = outputs["log_prob"] - batch["log_prob"]
         policy_loss, d_log_prob, ratio = clipped_surrogate(log_ratio, advantage, c["clip_range"])
-        value = outputs.value
-        assert value is not None
+        value = outputs["value"]
         if config.clip_range_vf is None:
-            value_loss, d_value = value_error(value, batch.target, config.value_loss, config.huber_delta)
+            value_loss, d_value = value_error(value, batch["target"], config.value_loss, config.huber_delta)
         else:
             value_loss, d_value = clipped_value_error(
-                value, batch.value, batch.target, c["clip_range_vf"], config.value_loss, config.huber_delta
+                value, batch["value"], batch["target"], c["clip_range_vf"], config.value_loss, config.huber_delta
             )
         change = ratio.sub_(1.0)
         return Loss(
-            d_log_prob=d_log_prob.mul_(1.0 / n),
-            d_entropy=-c["ent_coef"] / n,
-            d_value=d_value.mul_(c["vf_coef"] / n),
+            gradients={
+                "log_prob": d_log_prob.mul_(1.0 / n),
+                "entropy": -c["ent_coef"] / n,
+                "value": d_value.mul_(c["vf_coef"] / n),
+            },
             statistics={
                 "train/policy_loss": policy_loss,
                 "train/value_loss": value_loss,
-                "train/entropy": outputs.entropy,
+                "train/entropy": outputs["entropy"],
                 "train/approx_kl": change - log_ratio,  # k3 of Schulman's "Approximating KL divergence"
                 "train/old_approx_kl": log_ratio.neg(),
                 "train/clip_fraction": change.abs().gt(c["clip_range"]).float(),

@@ -1,34 +1,34 @@
-"""`gymnast diff`."""
+"""`gymnast diff`: where two runs diverge, and why."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from gymnast.cli.options import AsJson, RunsDir, echo_json
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from gymnast.runs.diff.compare import RunDiff
-    from gymnast.runs.diff.rows import Parting
+from gymnast.config.leaves import text_of
+from gymnast.console import Console
+from gymnast.errors import GymnastError, UsageError
+from gymnast.runs.diff import as_json as to_json
+from gymnast.runs.diff import diff_runs
+from gymnast.runs.diff.compare import RunDiff
+from gymnast.runs.diff.rows import Parting
+from gymnast.runs.diff.text import pair
+from gymnast.runs.diff.verdict import verdict
+from gymnast.runs.refs import resolve_run
+from gymnast.runs.store import runs_root
 
 Reference = Annotated[str, typer.Argument(metavar="RUN", help="@last, an id, @best:ENV, a path …", show_default=False)]
 SHOWN = 12
 
 
 def diff(a: Reference, b: Reference, as_json: AsJson = False, runs_dir: RunsDir = None) -> None:
-    """Where two runs part: the first iteration, metric and tensor, and the config keys that explain it.
+    """Find where two runs diverge: the first iteration, metric and tensor, and the config keys that explain it.
 
     Exit code: 0 equal, 1 different, 2 wrong usage or nothing that can be compared.
     """
-    from gymnast.errors import GymnastError, UsageError
-    from gymnast.runs.diff import as_json as to_json
-    from gymnast.runs.diff import diff_runs
-    from gymnast.runs.refs import resolve_run
-    from gymnast.runs.store import runs_root
-
     root = runs_root(runs_dir)
     try:
         found = diff_runs(resolve_run(root, a), resolve_run(root, b))
@@ -45,10 +45,6 @@ def diff(a: Reference, b: Reference, as_json: AsJson = False, runs_dir: RunsDir 
 
 
 def _print(found: RunDiff) -> None:
-    from rich.console import Console
-
-    from gymnast.runs.diff.verdict import verdict
-
     console = Console(highlight=False, markup=False, soft_wrap=True)
     for label, side in (("A", found.a), ("B", found.b)):
         resumed = "".join(f", resumed at {step:,}" for step in side.resumed_from)
@@ -74,16 +70,15 @@ def _print(found: RunDiff) -> None:
 
 
 def _print_metrics(console: Console, parting: Parting) -> None:
-    from rich.table import Table
-
-    from gymnast.runs.diff.text import pair
-
-    last = parting.last_equal
-    before = f"equal up to iteration {last:,}" if last is not None else "no equal iteration before it"
+    before = "no equal iteration before it"
+    if parting.last_equal is not None:
+        before = f"equal up to iteration {parting.last_equal:,}"
     console.print(f"\nIteration {parting.iteration:,} ({before}), in the order of cause and effect:")
     table = Table(box=None, pad_edge=False)
-    for column in ("metric", "A", "B", "part of"):
-        table.add_column(column, no_wrap=True, justify="right" if column in ("A", "B") else "left")
+    table.add_column("metric", no_wrap=True)
+    table.add_column("A", no_wrap=True, justify="right")
+    table.add_column("B", no_wrap=True, justify="right")
+    table.add_column("part of", no_wrap=True)
     for change in parting.metrics[:SHOWN]:
         table.add_row(change.name, *pair(change.a, change.b), change.stage)
     console.print(table)
@@ -92,7 +87,9 @@ def _print_metrics(console: Console, parting: Parting) -> None:
 
 
 def _print_tensors(console: Console, found: RunDiff) -> None:
-    equal = f"{len(found.checkpoints)} equal before it" if found.checkpoints else "the first common one"
+    equal = "the first common one"
+    if found.checkpoints:
+        equal = f"{len(found.checkpoints)} equal before it"
     console.print(f"\nCheckpoint step={found.differing_checkpoint} ({equal}):")
     groups: dict[str, int] = {}
     for difference in found.tensors:
@@ -102,16 +99,15 @@ def _print_tensors(console: Console, found: RunDiff) -> None:
         if difference.group not in shown:
             shown.add(difference.group)
             more = groups[difference.group] - 1
-            console.print(f"  {difference.sentence()}" + (f"; {more} more in {difference.group}" if more else ""))
+            rest = f"; {more} more in {difference.group}" if more else ""
+            console.print(f"  {difference.sentence()}{rest}")
 
 
 def _print_keys(console: Console, found: RunDiff) -> None:
-    from rich.table import Table
-
-    from gymnast.config.leaves import text_of
-
     if not found.keys:
-        console.print("\nThe configs are the same." if not found.equal else "The configs are the same.")
+        if not found.equal:  # the verdict of equal runs is one line, which this one follows
+            console.print()
+        console.print("The configs are the same.")
         return
     console.print("\nConfig keys that differ:")
     table = Table(box=None, pad_edge=False)
@@ -123,6 +119,8 @@ def _print_keys(console: Console, found: RunDiff) -> None:
         "harmless": "harmless",
     }
     for change in found.keys:
-        meaning = meanings[change.role] + (f": {change.why}" if change.why else "")
+        meaning = meanings[change.role]
+        if change.why:
+            meaning += f": {change.why}"
         table.add_row(change.key, text_of(change.a), text_of(change.b), meaning)
     console.print(table)

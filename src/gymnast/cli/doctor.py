@@ -12,33 +12,24 @@ from pathlib import Path
 
 import typer
 
-from gymnast.cli.options import AsJson, RunsDir, echo_json
-
-# Module, distribution, and what pip installs.
-ENV_FAMILIES = {
-    "classic control, toy text": ("gymnasium", "gymnasium", None),
-    "rendering (pygame)": ("pygame", "pygame-ce", None),
-    "Box2D": ("Box2D", "box2d", "gymnast[box2d]"),
-    "MuJoCo": ("mujoco", "mujoco", "gymnast[mujoco]"),
-    "Atari": ("ale_py", "ale-py", "gymnast[atari]"),
-    "VizDoom": ("vizdoom", "vizdoom", "vizdoom"),
-    "retro consoles": ("retro", "stable-retro", "stable-retro"),
-    "MinAtar": ("minatar", "minatar", "gymnast[minatar]"),
-    "MiniGrid": ("minigrid", "minigrid", "gymnast[minigrid]"),
-    "EnvPool": ("envpool", "envpool", "gymnast[envpool]"),
-}
-TRACKERS = {"TensorBoard": "tensorboard", "Weights & Biases": "wandb", "Trackio": "trackio"}
+from gymnast import plugins
+from gymnast.cli.options import AsJson, RunsDir, echo, echo_json
+from gymnast.config.algorithms import CONFIGS
+from gymnast.envs import packages
+from gymnast.envs.families import SHIPPED
+from gymnast.envs.wrappers.registry import KINDS
+from gymnast.runs.store import runs_root
 
 
 def doctor(as_json: AsJson = False, runs_dir: RunsDir = None) -> None:
-    """Check Python, torch, devices, env families, codecs, trackers, plug-ins and disk."""
-    checks = [*_core(), *_families(), *_codec(), *_trackers(), *_plugins(), *_disk(runs_dir)]
+    """Check Python, torch, devices, env families, codecs, plug-ins and disk."""
+    checks = [*_core(), *_families(), *_codec(), *_plugins(), *_disk(runs_dir)]
     if as_json:
         echo_json([{"what": what, "ok": ok, "detail": detail} for what, ok, detail in checks])
     else:
         for what, ok, detail in checks:
             mark = {True: "✓", False: "✗", None: "·"}[ok]
-            typer.echo(f"{mark} {what:28s} {detail}")
+            echo(f"{mark} {what:28s} {detail}")
     if any(ok is False for _, ok, _ in checks):
         raise typer.Exit(1)
 
@@ -54,7 +45,7 @@ def _version(package: str) -> str | None:
 
 
 def _core() -> list[Check]:
-    import torch
+    import torch  # a second and more, which `doctor --help` need not take
 
     checks: list[Check] = [
         (
@@ -73,7 +64,7 @@ def _core() -> list[Check]:
 
 def _families() -> list[Check]:
     checks: list[Check] = []
-    for name, (module, package, installed_by) in ENV_FAMILIES.items():
+    for name, (module, package, installed_by) in {**packages.ENV_FAMILIES, **packages.of_plugins()}.items():
         version = _version(package)
         if version and importlib.util.find_spec(module):
             checks.append((name, True, f"{package} {version}"))
@@ -85,41 +76,29 @@ def _families() -> list[Check]:
 
 
 def _drawing() -> list[Check]:
-    """MuJoCo draws through a system library where there is no display."""
-    from gymnast.envs.families import mujoco
-
-    if _version("mujoco") is None:
-        return []
-    drawn = mujoco.choose_renderer()
-    how = os.environ.get("MUJOCO_GL", "display") if drawn else mujoco.NO_RENDERER
-    return [("rendering (MuJoCo)", True if drawn else None, how)]
+    """Some families draw through a system library where there is no display."""
+    checks: list[Check] = []
+    for family in SHIPPED:
+        if family.choose_renderer is None or family.package is None or _version(family.package.distribution) is None:
+            continue
+        what, way = f"rendering ({family.title})", family.choose_renderer()
+        checks.append((what, True, way) if way else (what, None, family.rendering_advice))
+    return checks
 
 
 def _codec() -> list[Check]:
     try:
-        import av
-        from av.codec import Codec
+        from av.codec import Codec  # here, because whether it can be imported is the question
 
         Codec("libx264", "w")
-        return [("video (PyAV, H.264)", True, f"av {av.__version__}")]
+        return [("video (PyAV, H.264)", True, f"av {_version('av')}")]
     except Exception as error:  # any failure to load a codec is the answer
         return [("video (PyAV, H.264)", False, f"{error}; reinstall with: pip install --force-reinstall av")]
 
 
-def _trackers() -> list[Check]:
-    return [
-        (name, True if _version(p) else None, f"{p} {_version(p)}" if _version(p) else "not installed")
-        for name, p in TRACKERS.items()
-    ]
-
-
 def _plugins() -> list[Check]:
     """Each plug-in is imported: whether that works is the answer."""
-    from gymnast import plugins
-    from gymnast.config.algorithms import CONFIGS
-    from gymnast.envs.wrappers.registry import KINDS
-
-    shipped = {plugins.ENVS: (), plugins.WRAPPERS: KINDS, plugins.ALGORITHMS: CONFIGS}
+    shipped = {plugins.ENVS: (), plugins.FAMILIES: (), plugins.WRAPPERS: KINDS, plugins.ALGORITHMS: CONFIGS}
     checks: list[Check] = []
     for group in plugins.GROUPS:
         for plugin in plugins.installed(group):
@@ -130,14 +109,14 @@ def _plugins() -> list[Check]:
             except plugins.PluginError as error:
                 checks.append((what, False, str(error)))
                 continue
-            hidden = plugin.name in shipped[group]
-            checks.append((what, None if hidden else True, plugin.package + (", not used: gymnast's own" * hidden)))
+            if plugin.name in shipped[group]:
+                checks.append((what, None, f"{plugin.package}, not used: gymnast's own"))
+            else:
+                checks.append((what, True, plugin.package))
     return checks or [("plug-ins", None, "none installed")]
 
 
 def _disk(runs_dir: Path | None) -> list[Check]:
-    from gymnast.runs.store import runs_root
-
     root = runs_root(runs_dir)
     existing = next(folder for folder in (root.absolute(), *root.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(existing).free / 2**30

@@ -1,4 +1,4 @@
-"""`gymnast eject`."""
+"""`gymnast eject`: a run as one script."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gymnast.cli.options import RunsDir
+from gymnast.cli.options import RunsDir, Trust, echo, resolved_run
+from gymnast.cli.process import imported
 
 
 def eject(
@@ -15,32 +16,30 @@ def eject(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write (default: RUN.py here).", show_default=False)
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Run the script and compare its weights.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Run the script and compare its weights.")] = False,
+    trust: Trust = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Write a run as one readable script of torch and gymnasium that gives the same weights to the bit."""
-    from gymnast.cli import imported
-    from gymnast.hub import eject as hub
-    from gymnast.runs.refs import resolve_run
-    from gymnast.runs.store import runs_root
+    """Write a run as one readable script (torch and gymnasium only) that trains to the same bits."""
+    run = resolved_run(reference, runs_dir, trust=trust)
+    from gymnast.hub import eject as hub  # torch, which a wrong reference does not wait for
 
     imported()
-    run = resolve_run(runs_root(runs_dir), reference)
     ejected = hub.eject(run)
     path = output or Path(f"{run.id}.py")
     hub.write(ejected, path)
-    typer.echo(f"{path}  ({ejected.source.count(chr(10))} lines)")
+    echo(f"{path}  ({ejected.source.count(chr(10))} lines)")
     if ejected.resumed:
-        typer.echo("The run was resumed: equal if every resume was exact and kept all settings (--check tells).")
-    if not check:
+        echo("The run was resumed: equal if every resume was exact and kept all settings (--verify tells).")
+    if not verify:
         return
     result = hub.check(path)
     if result.digest == ejected.expected:
-        typer.echo(f"equal to the bit: sha256 {result.digest}")
+        echo(f"equal to the bit: sha256 {result.digest}")
         return
     if result.digest is None:
-        typer.echo(result.output.rstrip(), err=True)
-        typer.echo("The script did not come to its end.", err=True)
+        echo(result.output.rstrip(), err=True)
+        echo("The script did not come to its end.", err=True)
     else:
-        typer.echo(f"NOT equal: sha256 {result.digest}, the run has {ejected.expected}", err=True)
+        echo(f"NOT equal: sha256 {result.digest}, the run has {ejected.expected}", err=True)
     raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`gymnast env audit`."""
+"""`gymnast env audit`: what rewards, episodes and observations look like."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
-from gymnast.cli import imported, leaving_at_once
 from gymnast.cli.agents import load_agent
-from gymnast.cli.options import AsJson, Overrides, RunsDir, echo_json
+from gymnast.cli.options import AsJson, Overrides, RunsDir, Trust, echo_json
+from gymnast.cli.process import imported, leaving_at_once
+from gymnast.console import Console
+from gymnast.envs.choose import choose_vectorization
+from gymnast.envs.make import make_envs
+from gymnast.errors import UsageError, did_you_mean
+from gymnast.evaluation.audit import audit as play
+from gymnast.evaluation.audit import random_policy
+from gymnast.metrics.table import progress
+from gymnast.metrics.verdict import spread
+from gymnast.seeding import env_seeds
+from gymnast.service.configs import resolved_config
 
 if TYPE_CHECKING:
     from gymnast.api import Agent
@@ -31,15 +42,13 @@ def audit(
     ] = RANDOM,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the episodes.")] = 0,
     as_json: AsJson = False,
+    trust: Trust = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """What rewards, episodes and observations look like, and what follows for n_steps and reward scaling."""
-    from gymnast.cli.start import generic
-    from gymnast.config.load import resolve
-
-    config = resolve(reference, overrides or [], generic=generic).config
+    """Show what rewards, episodes and observations look like, and suggest n_steps and reward scaling."""
+    config = resolved_config(reference, overrides or []).config
     with leaving_at_once():
-        played, who = _play(config, policy, episodes, seed, runs_dir)
+        played, who = _play(config, policy, episodes, seed, runs_dir, trust)
     numbers = played.numbers()
     if as_json:
         echo_json({"env": config.env.id, "config": config.name, "policy": who, "seed": seed, **numbers})
@@ -47,49 +56,45 @@ def audit(
     _print(f"{config.name}, {who}, {episodes:,} episodes, seed {seed}", config, numbers)
 
 
-def _play(config: RunConfig, policy: str, episodes: int, seed: int, runs_dir: Path | None) -> tuple[Audit, str]:
-    from rich.console import Console
-
-    from gymnast.envs.make import make_envs
-    from gymnast.evaluation.audit import audit as play
-    from gymnast.evaluation.audit import random_policy
-    from gymnast.metrics.table import progress
-    from gymnast.seeding import env_seeds
-
-    agent = None if policy == RANDOM else _agent(policy, runs_dir)
+def _play(
+    config: RunConfig, policy: str, episodes: int, seed: int, runs_dir: Path | None, trust: bool
+) -> tuple[Audit, str]:
+    agent = None
+    if policy != RANDOM:
+        agent = _agent(policy, runs_dir, trust)
     imported()
     envs = make_envs(_comparable(config.env), min(N_ENVS, episodes))
     try:
-        act = random_policy(envs, seed) if agent is None else _policy(agent, envs, seed)
+        if agent is None:
+            who, act = "random actions", random_policy(envs, seed)
+        else:
+            who, act = f"policy of {agent.source}", _policy(agent, envs, seed)
         with progress(Console(stderr=True), "playing", episodes) as bar:
             played = play(envs, act, episodes, env_seeds(seed, "eval_envs", envs.n_envs), bar.update)
     finally:
         envs.close()
-    return played, "random actions" if agent is None else f"policy of {agent.source}"
+    return played, who
 
 
-def _agent(policy: str, runs_dir: Path | None) -> Agent:
-    from gymnast.errors import UsageError, did_you_mean
-
+def _agent(policy: str, runs_dir: Path | None, trust: bool) -> Agent:
     try:
-        return load_agent(policy, None, None, False, runs_dir)
+        return load_agent(policy, None, None, False, runs_dir, trust)
     except UsageError as error:
         raise type(error)(f"{error}{did_you_mean(policy, [RANDOM])}") from None
 
 
 def _comparable(config: EnvConfig) -> EnvConfig:
     """Envs whose episodes depend on the seed alone, not on what happens to be installed."""
-    from gymnast.envs.choose import choose_vectorization
-
     kind, _ = choose_vectorization(config, envpool=False)
-    return config if config.vectorization != "auto" else config.model_copy(update={"vectorization": kind})
+    if config.vectorization != "auto":
+        return config
+    return config.model_copy(update={"vectorization": kind})
 
 
 def _policy(agent: Agent, envs: VectorEnv, seed: int) -> Act:
     """Sampled actions of a trained policy, as in training; most likely ones where it cannot be sampled."""
-    import torch
+    import torch  # only a trained policy needs it
 
-    from gymnast.errors import UsageError
     from gymnast.evaluation.evaluate import tensors
 
     if (agent.policy.encoder.space, agent.action_space) != (envs.observation_space, envs.action_space):
@@ -104,8 +109,10 @@ def _policy(agent: Agent, envs: VectorEnv, seed: int) -> Act:
             noise = None
             if not agent.only_deterministic:
                 noise = agent.policy.distribution.noise((envs.n_envs,), generator)
-            mask = None if row.mask is None else torch.from_numpy(row.mask)
-            return agent.policy.act(tensors(row.obs), noise, mask)[0].numpy()
+            mask = None
+            if row.mask is not None:
+                mask = torch.from_numpy(row.mask)
+            return agent.policy.act(tensors(row.obs), noise, mask)["action"].numpy()
 
     return act
 
@@ -114,8 +121,6 @@ def _policy(agent: Agent, envs: VectorEnv, seed: int) -> Act:
 
 
 def _print(title: str, config: RunConfig, numbers: dict[str, Any]) -> None:
-    from rich.console import Console
-
     console = Console(highlight=False)
     console.print(title, style="bold", markup=False)
     for name, text in (*_reward_lines(numbers), *_episode_lines(numbers)):
@@ -139,7 +144,9 @@ def _reward_lines(numbers: dict[str, Any]) -> list[tuple[str, str]]:
         )
     ]
     if gaps["mean"] is None:
-        between = "no two in one episode" if gaps["share"] < 1 else "never"
+        between = "never"
+        if gaps["share"] < 1:
+            between = "no two in one episode"
     else:
         between = f"every {gaps['mean']:.3g} steps (median {gaps['median']:g}, longest wait {gaps['max']:,})"
     if gaps["share"] > 0.5:
@@ -147,10 +154,12 @@ def _reward_lines(numbers: dict[str, Any]) -> list[tuple[str, str]]:
     else:
         lines.append(("usual", f"none: rewards differ from step to step ({gaps['usual']:.4g} is the most frequent)"))
     for one in numbers["outliers"]:
-        values = f"{one['min']:.4g}" if one["min"] == one["max"] else f"{one['min']:.4g} … {one['max']:.4g}"
+        values = _interval(one["min"], one["max"])
         where = f"{one['last_step']:.0%} of them in the last step of an episode, median step {one['median_step']:g}"
         lines.append(("outliers", f"{values}: {one['count']:,} ({one['share']:.2%}), {where}"))
-    return lines if numbers["outliers"] else [*lines, ("outliers", "none")]
+    if not numbers["outliers"]:
+        lines.append(("outliers", "none"))
+    return lines
 
 
 def _episode_lines(numbers: dict[str, Any]) -> list[tuple[str, str]]:
@@ -162,8 +171,14 @@ def _episode_lines(numbers: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def _interval(low: float, high: float) -> str:
+    if low == high:
+        return f"{low:.4g}"
+    return f"{low:.4g} … {high:.4g}"
+
+
 def _spread(values: dict[str, Any]) -> str:
-    return f"{values['mean']:.4g} ± {values['std']:.3g}, {values['min']:.4g} … {values['max']:.4g}"
+    return f"{values['mean']:.4g} ± {spread(values['std'], values['mean'])}, {values['min']:.4g} … {values['max']:.4g}"
 
 
 def _quantiles(values: dict[str, Any]) -> str:
@@ -175,20 +190,21 @@ def _print_histogram(console: Any, numbers: dict[str, Any]) -> None:
     most = max(one["count"] for one in bins)
     console.print("Rewards", style="bold")
     for one in bins:
-        label = f"{one['low']:.4g}" if one["low"] == one["high"] else f"{one['low']:.4g} … {one['high']:.4g}"
+        label = _interval(one["low"], one["high"])
         bar = "█" * round(BAR * one["count"] / most) or ("▏" if one["count"] else "")
         console.print(f"{label:>24}  {bar} {one['count']:,}", markup=False, soft_wrap=True)
 
 
 def _print_observation(console: Any, components: list[dict[str, Any]], names: list[str]) -> None:
     """Declared and observed ranges; names from the spec card where it names every component."""
-    from rich.table import Table
-
     table = Table(title="Observation", title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in ("component", "declared", "observed", ""):
         table.add_column(column, overflow="fold")
     for i, part in enumerate(components):
-        name = names[i] if len(names) == len(components) else part["name"]
+        if len(names) == len(components):
+            name = names[i]
+        else:
+            name = part["name"]
         declared, observed = (
             f"{low + 0.0:.4g} … {high + 0.0:.4g}" for low, high in (part["declared"], part["observed"])
         )

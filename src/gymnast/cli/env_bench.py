@@ -1,13 +1,24 @@
-"""`gymnast env bench`."""
+"""`gymnast env bench`: how fast an env can be stepped here."""
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
-from gymnast.cli import imported, leaving_at_once
-from gymnast.cli.options import AsJson, Overrides, RunsDir, echo_json
+from gymnast.cli.options import AsJson, Overrides, RunsDir, echo, echo_json
+from gymnast.cli.process import imported, leaving_at_once
+from gymnast.console import Console
+from gymnast.envs import benching
+from gymnast.envs.benching import NEAR, machine, recommend
+from gymnast.envs.choose import choose_vectorization, cores
+from gymnast.runs.bench import recommended, save
+from gymnast.runs.store import runs_root
+from gymnast.service.configs import resolved_config
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,17 +36,11 @@ def bench(
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """How many env steps per second each way of stepping gives, and how many envs to run.
+    """Measure env steps per second for each way of stepping, and suggest how many envs to run.
 
-    The result is kept beside the runs: `env.n_envs=auto` uses it on this machine. Nothing is learned here.
+    The result is kept next to the runs: `env.n_envs=auto` uses it on this machine. Nothing is learned here.
     """
-    from gymnast.cli.start import generic
-    from gymnast.config.load import resolve
-
-    config = resolve(reference, overrides or [], generic=generic).config.env
-    from gymnast.runs.bench import recommended, save
-    from gymnast.runs.store import runs_root
-
+    config = resolved_config(reference, overrides or []).config.env
     imported()
     with leaving_at_once():
         measurements = _measured(config, seconds, quiet=as_json)
@@ -48,17 +53,12 @@ def bench(
     _warn_of_load()
     _print_advice(reference, config, measurements)
     auto = recommended(root, config)
-    typer.echo(f"Kept in {path}: " + (f"env.n_envs=auto is now {auto[0]}." if auto else "env.n_envs=auto reads it."))
+    use = f"env.n_envs=auto is now {auto[0]}." if auto else "env.n_envs=auto reads it."
+    echo(f"Kept in {path}: {use}")
 
 
 def _measured(config: EnvConfig, seconds: float, *, quiet: bool) -> list[Measurement]:
     """All measurements; a line on the terminal says which one is under way."""
-    from contextlib import nullcontext
-
-    from rich.console import Console
-
-    from gymnast.envs import benching
-
     console = Console(stderr=True)
     live = console.is_terminal and not quiet
     with console.status(config.id) if live else nullcontext() as status:
@@ -66,9 +66,10 @@ def _measured(config: EnvConfig, seconds: float, *, quiet: bool) -> list[Measure
 
         def show(setting: benching.Setting) -> None:
             if status is not None:
-                best = max((one.steps_per_second for one in found), default=None)
-                so_far = "" if best is None else f"  (best so far {best:,.0f} steps/s)"
-                status.update(f"{config.id}: {setting}{so_far}")
+                line = f"{config.id}: {setting}"
+                if found:
+                    line += f"  (best so far {max(one.steps_per_second for one in found):,.0f} steps/s)"
+                status.update(line)
 
         for measurement in benching.bench(config, seconds, show):
             found.append(measurement)
@@ -76,35 +77,32 @@ def _measured(config: EnvConfig, seconds: float, *, quiet: bool) -> list[Measure
 
 
 def _as_json(config: EnvConfig, measurements: Sequence[Measurement]) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from gymnast.envs.benching import machine, recommend
-
     rows = [{**asdict(one.setting), "steps_per_second": one.steps_per_second} for one in measurements]
     best = recommend(measurements)
-    chosen = None if best is None else rows[list(measurements).index(best)]
+    chosen = None
+    if best is not None:
+        chosen = rows[list(measurements).index(best)]
     return {"env": config.id, "machine": machine(), "measurements": rows, "recommended": chosen}
 
 
 def _print_table(measurements: Sequence[Measurement]) -> None:
     """One column per way of stepping, one row per number of envs; the best is marked with a star."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from gymnast.envs.benching import recommend
-
     best, chosen = max(measurements, key=lambda one: one.steps_per_second), recommend(measurements)
-    ways = list(dict.fromkeys((one.setting.vectorization, one.setting.n_workers) for one in measurements))
+    ways = list(dict.fromkeys(map(_way, measurements)))
     table = Table(box=None, pad_edge=False)
     table.add_column("envs", justify="right")
     for kind, workers in ways:
         table.add_column(kind if workers is None else f"{kind} {workers}", justify="right")
     for n_envs in sorted({one.setting.n_envs for one in measurements}):
+        at = {_way(one): one for one in reversed(measurements) if one.setting.n_envs == n_envs}
         cells = []
         for way in ways:
-            at = [one for one in measurements if (one.setting.vectorization, one.setting.n_workers) == way]
-            cell = next((one for one in at if one.setting.n_envs == n_envs), None)
-            mark = "*" if cell is best else "←" if cell is chosen else " "
+            cell = at.get(way)
+            mark = " "
+            if cell is best:
+                mark = "*"
+            elif cell is chosen:
+                mark = "←"
             cells.append("" if cell is None else f"{cell.steps_per_second:,.0f} {mark}")
         table.add_row(str(n_envs), *cells)
     console = Console(highlight=False)
@@ -113,21 +111,19 @@ def _print_table(measurements: Sequence[Measurement]) -> None:
     console.print("* fastest   ← recommended", style="dim")
 
 
+def _way(one: Measurement) -> tuple[str, int | None]:
+    """How its envs were stepped; what stands in one column."""
+    return one.setting.vectorization, one.setting.n_workers
+
+
 def _warn_of_load() -> None:
-    """Speeds measured beside other work are too low, and not equally so."""
-    import os
-
-    from gymnast.envs.choose import cores
-
+    """Speeds measured while other work goes on are too low, and not equally so."""
     if hasattr(os, "getloadavg") and os.getloadavg()[0] > cores() + 1.5:
         load = os.getloadavg()[0]
-        typer.echo(f"This machine is busy (load {load:.1f} on {cores()} cores): measure again when it is idle.")
+        echo(f"This machine is busy (load {load:.1f} on {cores()} cores): measure again when it is idle.")
 
 
 def _print_advice(reference: str, config: EnvConfig, measurements: Sequence[Measurement]) -> None:
-    from gymnast.envs.benching import NEAR, recommend
-    from gymnast.envs.choose import choose_vectorization
-
     chosen = recommend(measurements)
     assert chosen is not None
     kind, reason = choose_vectorization(config)
@@ -136,10 +132,10 @@ def _print_advice(reference: str, config: EnvConfig, measurements: Sequence[Meas
         changes.append(f"env.vectorization={chosen.setting.vectorization}")
     if chosen.setting.n_workers is not None and chosen.setting.vectorization != "inprocess":
         changes.append(f"env.n_workers={chosen.setting.n_workers}")
-    typer.echo(
+    echo(
         f"Recommended: {chosen.setting}, {chosen.steps_per_second:,.0f} steps/s. More envs mean fewer updates per sample: these "
         f"are the fewest that train a small network within {1 - NEAR:.0%} of the best speed."
     )
-    typer.echo(f"  gymnast train {reference} {' '.join(changes)}")
+    echo(f"  gymnast train {reference} {' '.join(changes)}")
     if chosen.setting.vectorization != kind:
-        typer.echo(f"By itself gymnast steps it {kind} ({reason}).")
+        echo(f"By itself gymnast steps it {kind} ({reason}).")

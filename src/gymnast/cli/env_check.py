@@ -1,19 +1,27 @@
-"""`gymnast env check`."""
+"""`gymnast env check`: whether an env, or every preset, works here."""
 
 from __future__ import annotations
 
-import os
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gymnast.cli import imported
-from gymnast.cli.options import AsJson, Overrides, echo_json
+from gymnast.amounts import count
+from gymnast.cli.options import AsJson, Overrides, echo, echo_json
+from gymnast.cli.process import imported
+from gymnast.config.files import known_envs
+from gymnast.config.load import resolve
+from gymnast.console import Console
+from gymnast.envs.checking.check import check_env
+from gymnast.errors import UsageError
 
 if TYPE_CHECKING:
     from gymnast.envs.checking.check import Report
     from gymnast.envs.checking.findings import Finding
-    from gymnast.training.preset_check import PresetResult
+
+    # Torch: one env is checked without it.
+    from gymnast.training.env_checks.preset_check import PresetResult
 
 MARKS = {"ok": "✓", "failed": "✗", "missing": "·", "skipped": "–"}
 
@@ -31,12 +39,10 @@ def check(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Whether an env keeps the promises training relies on; each broken one with its line and what to do.
+    """Check that an env does what training relies on; name each fault, its line and the remedy.
 
     Exit code 1 when something must be mended, 0 when there are only warnings.
     """
-    from gymnast.errors import UsageError
-
     if everything and reference is not None:
         raise UsageError(f"--all checks every preset: leave out '{reference}', or leave out --all.")
     if everything:
@@ -48,13 +54,7 @@ def check(
 
 
 def _check_one(reference: str, overrides: list[str], as_json: bool) -> None:
-    from gymnast.config.load import resolve
-
-    _refuse_class_name(reference)
     config = resolve(reference, overrides, generic=_untouched).config
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pictures need no window
-    from gymnast.envs.checking.check import check_env
-
     imported()
     report = check_env(config.env)
     if as_json:
@@ -65,29 +65,12 @@ def _check_one(reference: str, overrides: list[str], as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _refuse_class_name(reference: str) -> None:
-    """`module:Class` looks like `ENV:VARIANT`, whose complaint would be about something else."""
-    from gymnast.config.files import env_files
-    from gymnast.config.load import infer_algorithm, split_reference
-    from gymnast.errors import UsageError
-
-    env_id, variant = split_reference(reference)
-    has_file = env_id.endswith((".yaml", ".yml")) or bool(env_files(env_id))
-    if variant is not None and not has_file and infer_algorithm(variant) is None:
-        raise UsageError(
-            f"'{reference}' names no env: write the id it is registered with, module:Name-v0 "
-            f'(gymnasium.register("{variant}-v0", entry_point="{env_id}:{variant}")).'
-        )
-
-
 def _untouched(env_id: str, algorithm: str, env: dict[str, Any]) -> dict[str, Any]:
     """Just enough of a config for an env without a file; a broken env must not be made before it is checked."""
     return {"env": {"id": env_id}, "algo": {"id": algorithm}, "train": {"env_steps": 1}}
 
 
 def _print_report(report: Report) -> None:
-    from rich.console import Console
-
     console = Console(highlight=False)
     console.print(f"{report.env_id}  ({report.env_class})", style="bold", markup=False)
     for finding in report.findings:
@@ -95,40 +78,35 @@ def _print_report(report: Report) -> None:
     faults, warnings = len(report.findings.faults), len(report.findings.warnings)
     console.print(f"Gymnasium's check_env {report.gymnasium}.", style="dim", markup=False, soft_wrap=True)
     if not faults:
-        tail = f", {_count(warnings, 'warning')}" if warnings else ""
+        tail = f", {count(warnings, 'warning')}" if warnings else ""
         console.print(f"No fault{tail}: gymnast can train on it.", style="green", markup=False)
     else:
-        console.print(f"{_count(faults, 'fault')}, {_count(warnings, 'warning')}.", style="red", markup=False)
+        console.print(f"{count(faults, 'fault')}, {count(warnings, 'warning')}.", style="red", markup=False)
 
 
 def _print_finding(console: Any, finding: Finding) -> None:
-    style, mark = ("red", "✗") if finding.is_fault else ("yellow", "!")
+    style, mark = "yellow", "!"
+    if finding.is_fault:
+        style, mark = "red", "✗"
     where = f"  {finding.place}" if finding.place else ""
     console.print(f"{mark} {finding.id}{where}", style=style, markup=False, soft_wrap=True)
     console.print(f"    {finding.what}", markup=False, soft_wrap=True)
     console.print(f"    → {finding.advice}", markup=False, soft_wrap=True)
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _check_all(as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from gymnast.config.files import known_envs
-
     presets = [
         f"{env_id}:{name}"
         for env_id, files in known_envs()
         for name in dict.fromkeys(name for file in files for name in file.variants)
     ]
-    from gymnast.training.preset_check import STAGES, check_presets
+    # Torch: one env is checked without it.
+    from gymnast.training.env_checks.preset_check import STAGES, check_presets
 
     imported()
     width = max(map(len, presets))
     if not as_json:
-        typer.echo(f"{'preset':{width}}  {'  '.join(STAGES)}  seconds")
+        echo(f"{'preset':{width}}  {'  '.join(STAGES)}  seconds")
     results = []
     for result in check_presets(presets):
         results.append(result)
@@ -138,7 +116,7 @@ def _check_all(as_json: bool) -> None:
         echo_json([asdict(result) for result in results])
     else:
         counts = {state: sum(result.state == state for result in results) for state in ("ok", "failed", "missing")}
-        typer.echo(f"{counts['ok']} ok, {counts['failed']} failed, {counts['missing']} not installed")
+        echo(f"{counts['ok']} ok, {counts['failed']} failed, {counts['missing']} not installed")
     if any(result.state == "failed" for result in results):
         raise typer.Exit(1)
 
@@ -146,4 +124,4 @@ def _check_all(as_json: bool) -> None:
 def _print_preset(result: PresetResult, width: int, stages: list[str]) -> None:
     marks = "  ".join(f"{MARKS[result.stages.get(stage, 'skipped')]:{len(stage)}}" for stage in stages)
     note = {"ok": "", "failed": f"  failed: {result.detail}", "missing": f"  not installed: {result.detail}"}
-    typer.echo(f"{result.preset:{width}}  {marks}  {result.seconds:7.1f}{note[result.state]}")
+    echo(f"{result.preset:{width}}  {marks}  {result.seconds:7.1f}{note[result.state]}")

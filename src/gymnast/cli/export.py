@@ -1,4 +1,4 @@
-"""`gymnast export`."""
+"""`gymnast export`: a policy as ONNX or as a torch.export program."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from gymnast.cli.agents import Env, NoVecNormalize, Reference, VecNormalize, load_agent
-from gymnast.cli.options import RunsDir
+from gymnast.cli.options import RunsDir, Trust, echo
 
 
 class Format(StrEnum):
-    """What can be written."""
+    """What `--format` can say."""
 
     ONNX = "onnx"
     TORCH = "torch"
@@ -28,28 +28,31 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write (default: the run's exports folder, or here).")
     ] = None,
-    check: Annotated[
-        bool, typer.Option("--check/--no-check", help="Compare the file with the policy on random observations.")
+    verify: Annotated[
+        bool, typer.Option("--verify/--no-verify", help="Compare the file with the policy on random observations.")
     ] = True,
     env: Env = None,
     vecnormalize: VecNormalize = None,
     no_vecnormalize: NoVecNormalize = False,
+    trust: Trust = False,
     runs_dir: RunsDir = None,
 ) -> None:
     """Write the deterministic policy, normaliser included, as ONNX or as a torch.export program."""
-    agent = load_agent(reference, env, vecnormalize, no_vecnormalize, runs_dir)
-
-    from gymnast.hub.export import SUFFIXES
-    from gymnast.hub.export import export as write
+    agent = load_agent(reference, env, vecnormalize, no_vecnormalize, runs_dir, trust)
+    from gymnast.hub import export as hub  # torch, which a wrong reference does not wait for
 
     if format is None:
-        format = Format.TORCH if output is not None and output.suffix in (".pt2", ".pt") else Format.ONNX
-    folder = agent.run.folder / "exports" if agent.run else Path()
-    path = output or folder / f"{agent.checkpoint.removesuffix('.zip')}{SUFFIXES[format]}"
-    done = write(agent, path, format.value, check=check)
-    typer.echo(f"{done.path}  ({done.size / 1024:,.0f} KB, {agent.config.name} {agent.source})")
-    typer.echo(f"inputs: {', '.join(done.inputs)}   outputs: {', '.join(done.outputs)}")
+        format = Format.ONNX
+        if output is not None and output.suffix in (".pt2", ".pt"):
+            format = Format.TORCH
+    folder = Path()
+    if agent.run:
+        folder = agent.run.folder / "exports"
+    path = output or folder / f"{agent.checkpoint.removesuffix('.zip')}{hub.SUFFIXES[format]}"
+    done = hub.export(agent, path, format.value, check=verify)
+    echo(f"{done.path}  ({done.size / 1024:,.0f} KB, {agent.config.name} {agent.source})")
+    echo(f"inputs: {', '.join(done.inputs)}   outputs: {', '.join(done.outputs)}")
     if done.check is not None:
-        typer.echo(done.check.sentence())
+        echo(done.check.sentence())
     for note in done.notes:
-        typer.echo(note)
+        echo(note)

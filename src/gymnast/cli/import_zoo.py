@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from gymnast.config.files import ConfigFile
-    from gymnast.config.zoo import Translation
+from gymnast.cli.options import echo
+from gymnast.config import files
+from gymnast.config.files import USER_FOLDER, ConfigFile, parse_yaml
+from gymnast.config.writing import with_variant
+from gymnast.config.zoo import ALGORITHMS, OTHER_ALGORITHMS, TEMPLATES, Translation, known_keys, translate
+from gymnast.errors import ConfigError, MissingPackageError, UsageError, did_you_mean
 
 
 def import_zoo(
@@ -33,9 +36,6 @@ def import_zoo(
 
     What an entry leaves out gets Stable-Baselines3's default, so training goes as it does there.
     """
-    from gymnast.config.zoo import translate
-    from gymnast.errors import ConfigError, UsageError
-
     file = _read(path)
     algorithm = _algorithm(algo, path)
     name = variant or f"zoo_{algorithm}"
@@ -59,19 +59,16 @@ def import_zoo(
         raise ConfigError("\n".join([*one.refusals, _hint(one)]).rstrip())
     target = _target(one, output)
     _write(one, file, target, name, force=force)
-    typer.echo(f"Wrote variant '{name}' of {one.env_id} to {target}")
+    echo(f"Wrote variant '{name}' of {one.env_id} to {target}")
     for note in filter(None, [*one.notes, _not_installed(one.env_id)]):
-        typer.echo(f"  {note}")
-    typer.echo(f"Train it: gymnast train {one.env_id if output is None else target}:{name}")
+        echo(f"  {note}")
+    echo(f"Train it: gymnast train {one.env_id if output is None else target}:{name}")
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
 def _read(path: Path) -> ConfigFile:
-    from gymnast.config.files import ConfigFile, parse_yaml
-    from gymnast.errors import ConfigError
-
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -89,9 +86,6 @@ def _read(path: Path) -> ConfigFile:
 
 
 def _algorithm(given: str | None, path: Path) -> str:
-    from gymnast.config.zoo import ALGORITHMS, OTHER_ALGORITHMS
-    from gymnast.errors import UsageError, did_you_mean
-
     name = (given or path.stem).lower()
     if name in ALGORITHMS:
         return name
@@ -104,9 +98,6 @@ def _algorithm(given: str | None, path: Path) -> str:
 
 
 def _check_ignored(ignore: list[str], file: ConfigFile, algorithm: str) -> list[str]:
-    from gymnast.config.zoo import known_keys
-    from gymnast.errors import UsageError, did_you_mean
-
     known = {*known_keys(algorithm), *(key for body in file.data.values() if isinstance(body, dict) for key in body)}
     for key in ignore:
         if key not in known:
@@ -115,25 +106,24 @@ def _check_ignored(ignore: list[str], file: ConfigFile, algorithm: str) -> list[
 
 
 def _entry(name: str, file: ConfigFile, *, asked_for: bool) -> str:
-    from gymnast.config.zoo import TEMPLATES
-    from gymnast.errors import UsageError, did_you_mean
-
     if name in file.data:
         return name
-    close = did_you_mean(name, [entry for entry in file.data if entry not in TEMPLATES])
-    default = " Its default entry is used with --from default." if "default" in file.data and not asked_for else ""
-    raise UsageError(f"{file.label} has no entry '{name}'.{close}{default}")
+    told = f"{file.label} has no entry '{name}'." + did_you_mean(name, [e for e in file.data if e not in TEMPLATES])
+    if "default" in file.data and not asked_for:
+        told += " Its default entry is used with --from default."
+    raise UsageError(told)
 
 
 def _hint(one: Translation) -> str:
     keys = [key for sentence in one.refusals for key in re.findall(r": '(\w+)':", sentence)]
-    return f"To import it without them: {' '.join(f'--ignore {key}' for key in dict.fromkeys(keys))}" if keys else ""
+    if not keys:
+        return ""
+    return f"To import it without them: {' '.join(f'--ignore {key}' for key in dict.fromkeys(keys))}"
 
 
 def _not_installed(env_id: str) -> str | None:
     """A sentence where the env could not be made here (the preset is as good)."""
-    from gymnast.envs.registry import env_spec
-    from gymnast.errors import MissingPackageError, UsageError
+    from gymnast.envs.registry import env_spec  # Gymnasium: wrong arguments are told before it is imported
 
     try:
         env_spec(env_id)
@@ -148,9 +138,6 @@ def _not_installed(env_id: str) -> str | None:
 
 
 def _target(one: Translation, output: Path | None) -> Path:
-    from gymnast.config.files import USER_FOLDER
-    from gymnast.errors import UsageError
-
     name = one.env_id.replace("/", "_") + ".yaml"
     if output is None:
         return USER_FOLDER / name
@@ -162,17 +149,17 @@ def _target(one: Translation, output: Path | None) -> Path:
 
 
 def _write(one: Translation, source: ConfigFile, target: Path, name: str, *, force: bool) -> None:
-    from gymnast.config import files
-    from gymnast.config.writing import with_variant
-    from gymnast.errors import UsageError
-
     assert one.variant is not None
-    existing = files.read(target) if target.exists() else None
+    existing, text = None, ""
+    if target.exists():
+        existing, text = files.read(target), target.read_text(encoding="utf-8")
     if existing is not None and str(existing.data.get("id", one.env_id)) != one.env_id:
         raise UsageError(f"{target} is for {existing.data['id']}, not {one.env_id}: choose another --output.")
     # On top of a shipped variant of that name, what the zoo does not speak of (eval, log) would be that variant's.
     shipped = [file for file in files.env_files(one.env_id) if file.path.is_relative_to(files.SHIPPED)]
-    for file in [*shipped, *([existing] if existing else [])]:
+    if existing is not None:
+        shipped.append(existing)
+    for file in shipped:
         if name in file.variants and not force:
             raise UsageError(
                 f"{file.label} has a variant '{name}' already: choose another --variant, or replace it with --force."
@@ -180,7 +167,6 @@ def _write(one: Translation, source: ConfigFile, target: Path, name: str, *, for
     about = (
         f"From {source.path.name} of rl-baselines3-zoo, entry {one.entry}; what it leaves out is Stable-Baselines3's."
     )
-    text = existing.path.read_text(encoding="utf-8") if existing else ""
     text = with_variant(text, one.env_id, name, one.variant, [about, *one.notes], str(target))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -194,9 +180,6 @@ def _write(one: Translation, source: ConfigFile, target: Path, name: str, *, for
 
 
 def _write_all(found: Sequence[Translation], file: ConfigFile, output: Path | None, name: str, *, force: bool) -> None:
-    from gymnast.config.files import USER_FOLDER
-    from gymnast.errors import UsageError
-
     folder = output or USER_FOLDER
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--output {folder} is a file: with --all it is the folder to write to.")
@@ -213,14 +196,16 @@ def _write_all(found: Sequence[Translation], file: ConfigFile, output: Path | No
             one.variant, one.refusals = None, [str(error)]
     _list(found, file, f"written to {folder}")
     if written:
-        typer.echo(f"Train one: gymnast train {f'{folder}/ENV.yaml' if output else 'ENV'}:{name}")
+        env = f"{folder}/ENV.yaml" if output else "ENV"
+        echo(f"Train one: gymnast train {env}:{name}")
 
 
 def _list(found: Sequence[Translation], file: ConfigFile, done: str) -> None:
     for one in found:
         if one.variant is None:
             reasons = " ".join(one.refusals).replace(f"{file.label}:", "line ")
-            typer.echo(f"✗ {one.entry}: {reasons}")
+            echo(f"✗ {one.entry}: {reasons}")
         else:
-            typer.echo(f"✓ {one.entry}{' (env not installed here)' if _not_installed(one.env_id) else ''}")
-    typer.echo(f"{sum(one.variant is not None for one in found)} of {len(found)} entries {done}")
+            missing = " (env not installed here)" if _not_installed(one.env_id) else ""
+            echo(f"✓ {one.entry}{missing}")
+    echo(f"{sum(one.variant is not None for one in found)} of {len(found)} entries {done}")

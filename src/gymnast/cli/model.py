@@ -1,4 +1,4 @@
-"""`gymnast model`."""
+"""`gymnast model`: what a policy is made of."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
-from gymnast.cli import imported
-from gymnast.cli.agents import Env, load_agent
-from gymnast.cli.options import AsJson, Overrides, RunsDir, echo_json
+from gymnast.cli.agents import Env, load_agent, names_config, names_run
+from gymnast.cli.options import AsJson, Overrides, RunsDir, Trust, echo_json
+from gymnast.cli.process import imported
+from gymnast.console import Console
+from gymnast.errors import UsageError
+from gymnast.service.configs import resolved_config
 
 if TYPE_CHECKING:
     from gymnasium import spaces
 
-    from gymnast.policies.actor_critic import ActorCritic
-    from gymnast.policies.summary import Summary
+    from gymnast.policies.base import Policy
+    from gymnast.policies.summary import Layer, Summary
 
 
 def model(
@@ -29,12 +33,13 @@ def model(
     overrides: Overrides = None,
     env: Env = None,
     as_json: AsJson = False,
+    trust: Trust = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Layers, shapes, parameters and arithmetic of a run's policy, or of the one a config would train."""
-    from gymnast.policies.summary import summarise
+    """Show layers, shapes, parameters and FLOPs of a run's policy, or of the one a config would train."""
+    title, policy, action_space = _policy(reference, overrides or [], env, runs_dir, trust)
+    from gymnast.policies.summary import summarise  # torch, which mistakes do not wait for
 
-    title, policy, action_space = _policy(reference, overrides or [], env, runs_dir)
     summary = summarise(policy, action_space)
     if as_json:
         echo_json({"model": title, **summary.as_json()})
@@ -43,21 +48,18 @@ def model(
 
 
 def _policy(
-    reference: str, overrides: list[str], env: str | None, runs_dir: Path | None
-) -> tuple[str, ActorCritic, spaces.Space]:
+    reference: str, overrides: list[str], env: str | None, runs_dir: Path | None, trust: bool
+) -> tuple[str, Policy, spaces.Space]:
     """The policy of a run, or else of a config; the message of the more likely of the two when it is neither."""
-    from gymnast.errors import UsageError
-
-    is_run = reference.startswith("@") or reference.endswith(".zip") or Path(reference).exists()
-    is_config = not is_run and (":" in reference or "-v" in reference)
+    is_run = names_run(reference)
     if is_run and overrides:
         raise UsageError(
             f"'{reference}' is trained already, its layers cannot be changed: remove {' '.join(overrides)}."
         )
-    if is_config or overrides:
+    if names_config(reference) or overrides:
         return _of_config(reference, overrides)
     try:
-        agent = load_agent(reference, env, None, False, runs_dir)
+        agent = load_agent(reference, env, None, False, runs_dir, trust)
     except UsageError as no_run:
         if is_run:
             raise
@@ -68,41 +70,29 @@ def _policy(
     return f"{agent.config.name} {agent.source}", agent.policy, agent.action_space
 
 
-def _of_config(reference: str, overrides: list[str]) -> tuple[str, ActorCritic, spaces.Space]:
-    from gymnast.cli.start import generic
-    from gymnast.config.load import resolve
-
-    config = resolve(reference, overrides, generic=generic).config
-    from gymnast.algorithms import make_algorithm
-    from gymnast.envs.make import make_envs
-    from gymnast.policies.actor_critic import ActorCritic
+def _of_config(reference: str, overrides: list[str]) -> tuple[str, Policy, spaces.Space]:
+    config = resolved_config(reference, overrides).config
+    from gymnast.cli.model_of_config import policy_of  # torch, which a wrong config does not wait for
 
     imported()
-    envs = make_envs(config.env.model_copy(update={"vectorization": "inprocess"}), 1)
-    try:
-        critic = make_algorithm(config.algo, 1).uses_critic
-        policy = ActorCritic(config.policy, envs.observation_space, envs.action_space, critic=critic)
-    finally:
-        envs.close()
-    return config.name, policy, envs.action_space
+    return config.name, *policy_of(config)
 
 
 def _print(title: str, summary: Summary) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     console = Console(highlight=False)
-    console.print(f"[bold]{title}[/bold]")
+    console.print(title, style="bold", soft_wrap=True)
     console.print(f"observation  {summary.observation}", markup=False, soft_wrap=True)
     console.print(f"action       {summary.action}, {summary.distribution}", markup=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False)
-    for column in ("part", "layer", "input", "output", "parameters", "FLOPs"):
-        table.add_column(column, justify="right" if column in ("parameters", "FLOPs") else "left", no_wrap=True)
+    for column in ("part", "layer", "input", "output"):
+        table.add_column(column, no_wrap=True)
+    for column in ("parameters", "FLOPs"):
+        table.add_column(column, no_wrap=True, justify="right")
     shown = ""
     for layer in summary.layers:
-        count = f"{layer.parameters:,}" if layer.parameters else f"({layer.statistics:,})" if layer.statistics else ""
+        part = "" if layer.part == shown else layer.part
         flops = f"{layer.flops:,}" if layer.flops else ""
-        table.add_row("" if layer.part == shown else layer.part, layer.name, layer.input, layer.output, count, flops)
+        table.add_row(part, layer.name, layer.input, layer.output, _count(layer), flops)
         shown = layer.part
     needed = console.measure(table, options=console.options.update(max_width=1000)).maximum
     console.width = max(console.width, needed)  # a narrow terminal may break lines, but no number is cut short
@@ -114,5 +104,18 @@ def _print(title: str, summary: Summary) -> None:
         console.print("(in parentheses: running statistics, saved but not trained)", style="dim")
 
 
+def _count(layer: Layer) -> str:
+    """Its parameters, or else its running statistics, which are saved but not trained."""
+    if layer.parameters:
+        return f"{layer.parameters:,}"
+    if layer.statistics:
+        return f"({layer.statistics:,})"
+    return ""
+
+
 def _bytes(size: int) -> str:
-    return f"{size:,} bytes" if size < 10_000 else f"{size / 1000:,.0f} KB" if size < 10**7 else f"{size / 1e6:,.1f} MB"
+    if size < 10_000:
+        return f"{size:,} bytes"
+    if size < 10**7:
+        return f"{size / 1000:,.0f} KB"
+    return f"{size / 1e6:,.1f} MB"

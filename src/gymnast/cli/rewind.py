@@ -1,4 +1,4 @@
-"""`gymnast rewind`."""
+"""`gymnast rewind`: one update of a training, repeated and written down."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
-from gymnast.cli import imported
-from gymnast.cli.options import AsJson, RunsDir, echo_json
+from gymnast.cli.options import AsJson, RunsDir, Trust, echo_json, resolved_run
+from gymnast.cli.process import imported
+from gymnast.console import Console
+from gymnast.errors import UsageError
+from gymnast.metrics.table import progress
 
 SHORT = {
     "train/policy_loss": "policy loss",
@@ -33,6 +37,7 @@ def rewind(
         Path | None, typer.Option("--output", "-o", help="Folder to write (default: in the run's rewind folder).")
     ] = None,
     as_json: AsJson = False,
+    trust: Trust = False,
     runs_dir: RunsDir = None,
 ) -> None:
     """Repeat a training up to one update and write its batch, targets, losses and gradients.
@@ -40,23 +45,15 @@ def rewind(
     Training is exact, so what is written is what happened. A run trained with train.trace_hashes=true has logged
     hashes of every update, and they are compared.
     """
-    from gymnast.errors import UsageError
-    from gymnast.runs.refs import resolve_run
-    from gymnast.runs.store import runs_root
-
-    run = resolve_run(runs_root(runs_dir), reference)
+    run = resolved_run(reference, runs_dir, trust=trust)
     if to is None:
         raise UsageError(f"Say how far to go back, in env steps: gymnast rewind {reference} --to 20000")
-    from rich.console import Console
-
-    from gymnast.metrics.table import progress
-    from gymnast.training.rewind import find_target
-    from gymnast.training.rewind import rewind as repeat
+    from gymnast.training.diagnostics import rewind as training  # torch, which mistakes do not wait for
 
     imported()
-    target = find_target(run, int(to))
+    target = training.find_target(run, int(to))
     with progress(Console(stderr=True), "repeating iterations", target.iteration) as bar:
-        done = repeat(run, int(to), update=update, folder=output, on_iteration=lambda now, _: bar.update(now))
+        done = training.rewind(run, int(to), update=update, folder=output, on_iteration=lambda now, _: bar.update(now))
     if as_json:
         echo_json({"run": run.id, "folder": str(done.folder), **_facts(done), "losses": done.updates})
         return
@@ -76,26 +73,31 @@ def _facts(done: Any) -> dict[str, Any]:
 
 
 def _print(console: Any, run_id: str, done: Any) -> None:
-    from rich.table import Table
-
     proofs = {
-        "equal": "[green]equal to what the run logged, to the bit[/green]",
-        "different": "[red]different from what the run logged[/red]: another machine or torch, or an env that does not repeat",
-        "not traced": "not compared: the run was trained without train.trace_hashes=true",
+        "equal": ("equal to what the run logged, to the bit", "green"),
+        "different": (
+            "different from what the run logged: another machine or torch, or an env that does not repeat",
+            "red",
+        ),
+        "not traced": ("not compared: the run was trained without train.trace_hashes=true", None),
     }
     console.print(
-        f"[bold]{run_id}[/bold] iteration {done.target.iteration:,} (env steps up to {done.target.env_steps:,}), "
+        f"{run_id} iteration {done.target.iteration:,} (env steps up to {done.target.env_steps:,}), "
         f"{done.iterations} iteration{'s' * (done.iterations != 1)} repeated from {done.start}"
     )
-    console.print(f"hashes: {proofs[done.proof]}")
+    sentence, style = proofs[done.proof]
+    console.print(f"hashes: {sentence}", style=style)
     table = Table(box=None, pad_edge=False)
     table.add_column("update", justify="right")
     names = [name for name in SHORT if name in done.updates[0]]
     for name in names:
         table.add_column(SHORT[name], justify="right", no_wrap=True)
-    n = len(done.updates)
-    for number in range(n) if n <= 12 else [*range(6), *range(n - 5, n)]:
+    numbers = list(range(len(done.updates)))
+    if len(numbers) > 12:
+        numbers = [*numbers[:6], *numbers[-5:]]
+    for number in numbers:
         cells = [f"{done.updates[number][name]:.3g}" for name in names]
-        table.add_row(str(number + 1), *cells, style="bold" if number + 1 == done.update else None)
+        style = "bold" if number + 1 == done.update else None
+        table.add_row(str(number + 1), *cells, style=style)
     console.print(table)
     console.print(f"update {done.update} written to {done.folder} (update.safetensors, update.json)")

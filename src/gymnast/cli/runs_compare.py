@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-import dataclasses
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+import contextlib
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
-from gymnast.cli.options import AsJson, RunsDir, echo_json
+from gymnast.cli.charts import show_charts
+from gymnast.cli.options import AsJson, RunsDir, echo, echo_json
+from gymnast.cli.plot import Axis, Output
+from gymnast.config.leaves import text_of
+from gymnast.console import Console
+from gymnast.errors import UsageError
+from gymnast.metrics.charts.chart import Chart
+from gymnast.metrics.verdict import shown
+from gymnast.runs.store import Run, runs_root
+from gymnast.service.compare import Group, SideBySide, group_runs, side_by_side
+from gymnast.service.metrics import DEFAULT_AXIS
+from gymnast.service.plain import plain
+from gymnast.service.plots import DEFAULT_METRICS, NothingToDrawError, plot, suffix_of, write_charts
+from gymnast.service.runs import best_runs, find_runs
+from gymnast.service.statistics import Score
 
-if TYPE_CHECKING:
-    from gymnast.runs.index import RunRow
-
-NUMBERS = ("seed", "best", "env steps")
+NUMBERS = ("seed", "best", "vec steps", "env steps")
+SCORES = ("evaluation", "best evaluation")
+"""Results that no rounding may lift to the threshold."""
 
 
 def compare(
@@ -21,52 +36,105 @@ def compare(
     metrics: Annotated[
         list[str] | None, typer.Option("--metric", "-m", help="A further metric, e.g. train/entropy; repeatable.")
     ] = None,
+    output: Output = None,
+    axis: Axis = DEFAULT_AXIS,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Runs side by side: settings that differ, results, and which is best (marked with *)."""
-    from gymnast.errors import UsageError
-    from gymnast.runs.compare import compare_runs
-    from gymnast.runs.refs import resolve_runs
-    from gymnast.runs.store import runs_root
-
-    runs = resolve_runs(runs_root(runs_dir), references)
+    """Compare runs: settings that differ, results (the best marked with *), seeds as groups, and learning curves."""
+    if output is not None:
+        suffix_of(output)
+    runs = find_runs(references, runs_dir)
     if len(runs) < 2:
         raise UsageError("Name at least two different runs to compare, for example: gymnast runs compare @last @best")
-    found = compare_runs(runs, metrics or [])
+    found = side_by_side(runs, metrics or [])
+    groups = group_runs(runs)
+    charts = _charts(runs, metrics or [], axis)
+    if output is not None and charts:
+        write_charts(charts, output)
     if as_json:
-        echo_json(dataclasses.asdict(found))
+        echo_json(plain(found.comparison) | {"groups": plain(groups)})
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from gymnast.config.leaves import text_of
-
-    table = Table(box=None, pad_edge=False)
-    for column in ("", *found.runs):
-        table.add_column(column, overflow="fold")
-    for key, values in found.settings.items():
-        table.add_row(*map(Text, [key, *("–" if value is None else text_of(value) for value in values)]))
-    if found.settings:
-        table.add_row()
-    for measure in found.results:
-        cells = [_number(value) + ("*" if place in measure.best else "") for place, value in enumerate(measure.values)]
-        table.add_row(Text(measure.name), *(Text(cell, style="bold" * cell.endswith("*")) for cell in cells))
     console = Console(highlight=False)
-    console.print(table)
-    if not found.same_env:
-        console.print("The runs are of different environments: their returns cannot be compared.", style="yellow")
-    elif found.protocol:
-        console.print(f"Their returns are not measured alike: {', '.join(found.protocol)} differ.", style="yellow")
+    console.print(_table(found))
+    if found.warning is not None:
+        console.print(found.warning, style="yellow")
+    if any(len(group.runs) > 1 for group in groups):
+        console.print()
+        console.print(_groups(groups, found.threshold))
+    console.print()
+    if output is None:
+        show_charts(charts, None)
+    elif charts:
+        echo(str(output))
 
 
-def _number(value: Any) -> str:
+def _charts(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> list[Chart]:
+    """Of the return and of the metrics that were asked for, as far as these runs have logged them."""
+    charts = []
+    for name in dict.fromkeys((*DEFAULT_METRICS, *metrics)):
+        with contextlib.suppress(NothingToDrawError):
+            charts += plot(runs, [name], axis=axis)
+    return charts
+
+
+def _groups(groups: Sequence[Group], threshold: float | None) -> Table:
+    """Seeds as one result: interquartile means with their 95 % intervals."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("group", "seeds", "best, IQM [95 %]", "last, IQM [95 %]"):
+        table.add_column(column, overflow="fold", justify="right" if column == "seeds" else "left")
+    for group in groups:
+        scores = (_score(score, threshold) for score in (group.best, group.last))
+        table.add_row(Text(group.label), Text(str(len(group.runs))), *(Text(score) for score in scores))
+    return table
+
+
+def _score(score: Score | None, threshold: float | None) -> str:
+    """`487.3 [470.1, 500.0]`; a single run has no interval."""
+    if score is None:
+        return "–"
+    middle = shown(score.iqm, threshold, digits=4)
+    if len(score.values) == 1:
+        return middle
+    return f"{middle} [{shown(score.low, threshold, digits=4)}, {shown(score.high, threshold, digits=4)}]"
+
+
+def _table(found: SideBySide) -> Table:
+    comparison = found.comparison
+    table = Table(box=None, pad_edge=False)
+    for column in ("", *comparison.runs):
+        table.add_column(column, overflow="fold")
+    for key, values in comparison.settings.items():
+        table.add_row(Text(key), *(Text(_setting(value)) for value in values))
+    if comparison.settings:
+        table.add_row()
+    for measure in comparison.results:
+        threshold = found.threshold if measure.name in SCORES else None
+        cells = [Text(_number(value, threshold)) for value in measure.values]
+        for place in measure.best:
+            cells[place] = Text(f"{cells[place]}*", style="bold")
+        table.add_row(Text(measure.name), *cells)
+    return table
+
+
+def _setting(value: Any) -> str:
     if value is None:
         return "–"
+    return text_of(value)
+
+
+def _number(value: Any, threshold: float | None) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float) and threshold is not None:
+        return shown(value, threshold, digits=4)
+    if isinstance(value, float) and abs(value) < 1000:
+        return f"{value:.4g}"
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+        return f"{value:,.0f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)
 
 
 def best(
@@ -75,56 +143,30 @@ def best(
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """The best run of each environment by evaluated return, or the ranking of one environment."""
-    from gymnast.errors import UsageError, did_you_mean
-    from gymnast.runs import index
-    from gymnast.runs.store import runs_root
-
-    root = runs_root(runs_dir)
-    known = [row for row in index.list_runs(root, sort="return") if row.best_return is not None]
-    rows = [row for row in known if env is None or row.env.lower() == env.lower()]
-    if env is None:
-        rows = list({row.env: row for row in reversed(rows)}.values())[::-1]
-    elif not rows:
-        raise UsageError(
-            f"No run of '{env}' has been evaluated in '{root}'.{did_you_mean(env, {row.env for row in known})}"
-        )
-    ranking = [_ranked(root, row, rows[0] if env else None) for row in rows[:last]]
+    """Show the best run of each environment, or the ranking of one environment."""
+    ranking = best_runs(runs_dir, env, limit=last)
     if as_json:
-        echo_json(ranking)
+        echo_json(plain(ranking))
         return
-    if not rows:
-        typer.echo(f"No evaluated runs in {root} yet. Start one: gymnast train CartPole-v1:ppo")
+    if not ranking:
+        echo(f"No evaluated runs in {runs_root(runs_dir)} yet. Start one: gymnast train CartPole-v1:ppo")
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=None, pad_edge=False)
-    for column in ("env", "run", "config", "seed", "best", "env steps", "measured"):
+    columns = ["env", "run", "config", "seed", "best", "vec steps", "env steps", "measured"]
+    if env is not None:  # all rows are of it
+        columns.remove("env")
+    for column in columns:
         table.add_column(column, no_wrap=column != "measured", justify="right" if column in NUMBERS else "left")
-    for one in ranking:
-        cells = [one["env"], one["id"], one["config"], str(one["seed"]), f"{one['best_return']:.4g}"]
-        table.add_row(*map(Text, [*cells, f"{one['env_steps']:,}", one["measured"]]))
+    for row in ranking:
+        cells = {
+            "env": row.env,
+            "run": row.id,
+            "config": row.config,
+            "seed": str(row.seed),
+            "best": "" if row.best_return is None else shown(row.best_return, row.threshold, digits=4),
+            "vec steps": f"{row.vec_steps:,}",
+            "env steps": f"{row.env_steps:,}",
+            "measured": row.measured,
+        }
+        table.add_row(*(Text(cells[column]) for column in columns))
     Console(highlight=False).print(table)
-
-
-def _ranked(root: Path, row: RunRow, first: RunRow | None) -> dict[str, Any]:
-    """A row of the ranking, with how the return was measured and in what that differs from the first of them."""
-    from gymnast.errors import GymnastError
-    from gymnast.runs.compare import protocol_differences
-    from gymnast.runs.store import Run
-
-    try:
-        config = Run(root / row.id).config()
-        top = Run(root / first.id).config() if first else config
-    except GymnastError:
-        config = top = {}
-    evaluation: dict[str, Any] = section if isinstance(section := config.get("eval"), dict) else {}
-    different = protocol_differences([top, config])
-    measured = f"{evaluation.get('episodes', '?')} episodes" + (
-        "" if evaluation.get("deterministic", True) else ", sampled"
-    )
-    if different:
-        measured += f"; other {', '.join(different)}"
-    return dataclasses.asdict(row) | {"measured": measured, "measured_differently": different}

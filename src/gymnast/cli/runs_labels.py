@@ -6,7 +6,11 @@ from typing import Annotated
 
 import typer
 
-from gymnast.cli.options import AsJson, RunsDir, echo_json
+from gymnast.cli.options import AsJson, RunsDir, echo, echo_json
+from gymnast.runs import index
+from gymnast.runs.labels import change_tags, read_note, write_note
+from gymnast.runs.refs import resolve_run
+from gymnast.runs.store import runs_root
 
 Reference = Annotated[str, typer.Argument(metavar="RUN", help="@last, an id, @best:ENV …", show_default=False)]
 
@@ -21,11 +25,6 @@ def tag(
     runs_dir: RunsDir = None,
 ) -> None:
     """Add and remove tags of a run; without any, print them."""
-    from gymnast.runs import index
-    from gymnast.runs.labels import change_tags
-    from gymnast.runs.refs import resolve_run
-    from gymnast.runs.store import runs_root
-
     run = resolve_run(runs_root(runs_dir), reference)
     after = run.tags()
     if tags or remove:
@@ -34,7 +33,7 @@ def tag(
     if as_json:
         echo_json({"id": run.id, "tags": after})
     else:
-        typer.echo(f"{run.id}: {' '.join(after) or 'no tags'}")
+        echo(f"{run.id}: {' '.join(after) or 'no tags'}")
 
 
 def note(
@@ -46,14 +45,10 @@ def note(
     runs_dir: RunsDir = None,
 ) -> None:
     """Write a note about a run; without text, print it."""
-    from gymnast.runs.labels import read_note, write_note
-    from gymnast.runs.refs import resolve_run
-    from gymnast.runs.store import runs_root
-
     run = resolve_run(runs_root(runs_dir), reference)
     if text is not None:
         write_note(run, text)
     if as_json:
         echo_json({"id": run.id, "note": read_note(run)})
     else:
-        typer.echo(f"{run.id}: {read_note(run) or 'no note'}")
+        echo(f"{run.id}: {read_note(run) or 'no note'}")

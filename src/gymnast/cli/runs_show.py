@@ -1,17 +1,26 @@
-"""`gymnast runs show`."""
+"""`gymnast runs show`: all that is known of one run."""
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from gymnast.cli.options import AsJson, RunsDir, echo_json
+from gymnast.config.leaves import text_of
+from gymnast.console import Console
+from gymnast.metrics.catalogue import load_catalogue
+from gymnast.metrics.verdict import shown
+from gymnast.runs.lineage import Lineage, ancestors_of
+from gymnast.service.configs import ConfigCard
+from gymnast.service.plain import plain
+from gymnast.service.runs import CheckpointEntry, RunDetails, details, find_run
+from gymnast.service.settings import run_card
 
-if TYPE_CHECKING:
-    from gymnast.runs.lineage import Lineage
-    from gymnast.runs.store import Run
+SCORES = ("eval/return_mean", "eval/exact_return")
+"""Metrics that no rounding may lift to the threshold."""
 
 
 def show(
@@ -19,94 +28,126 @@ def show(
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """One run: status, result, tags, note, lineage, checkpoints, last metrics."""
-    from gymnast.runs import checkpoint, lineage
-    from gymnast.runs.compare import rows_of
-    from gymnast.runs.labels import read_note
-    from gymnast.runs.refs import resolve_run
-    from gymnast.runs.store import runs_root
-
-    run = resolve_run(runs_root(runs_dir), reference)
-    rows = rows_of(run)
+    """Show one run: status, result, tags, note, lineage, checkpoints, settings, last metrics."""
+    run = find_run(reference, runs_dir)
+    found = details(run)
+    card = run_card(run)
     if as_json:
-        echo_json(
-            {
-                "id": run.id,
-                "folder": str(run.folder),
-                "status": dataclasses.asdict(run.status()) | {"state": run.shown_state()},
-                "tags": run.tags(),
-                "note": read_note(run),
-                "lineage": dataclasses.asdict(lineage.read(run.folder)),
-                "checkpoints": [f"step={step}" for step in checkpoint.steps(run.folder)],
-                "best": checkpoint.read_pointer(run.folder, "best"),
-                "last": checkpoint.read_pointer(run.folder, "last"),
-                "metrics": rows[-1] if rows else {},
-            }
-        )
+        echo_json(_as_json(found, card))
     else:
-        _print_run(run, rows)
+        _print_run(found, card)
 
 
-def _print_run(run: Run, rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
+def _as_json(found: RunDetails, card: ConfigCard) -> dict[str, Any]:
+    data = plain(found)
+    pointed = {"best": [one.name for one in found.checkpoints if one.best]}
+    pointed["last"] = [one.name for one in found.checkpoints if one.last]
+    return {
+        "id": found.id,
+        "folder": found.folder,
+        "status": data["status"] | {"state": found.progress.state},
+        "progress": data["progress"],
+        "tags": data["tags"],
+        "note": found.note,
+        "lineage": data["lineage"],
+        "checkpoints": [one.name for one in found.checkpoints],
+        **{name: next(iter(names), None) for name, names in pointed.items()},
+        "videos": data["videos"],
+        "config": plain(card.config),
+        "origins": card.origins,
+        "metrics": data["last_row"],
+    }
 
-    from gymnast.runs import checkpoint, lineage
-    from gymnast.runs.labels import read_note
 
-    console, status = Console(highlight=False, markup=False), run.status()
+def _print_run(found: RunDetails, card: ConfigCard) -> None:
+    console, status = Console(highlight=False, markup=False), found.status
+    title = f"{found.id}  {found.name}  {found.progress.state}"
+    if status.stop_reason:
+        title += f": {status.stop_reason}"
+    console.print(title, style="bold")
     console.print(
-        f"{run.id}  {run.config().get('name', '')}  {run.shown_state()}"
-        + (f": {status.stop_reason}" if status.stop_reason else ""),
-        style="bold",
+        f"{status.vec_steps:,} vec steps ({status.env_steps:,} env steps) in {status.wall_seconds:.1f} s, "
+        f"attempt {status.attempt}, {found.folder}"
     )
-    console.print(
-        f"{status.env_steps:,} env steps in {status.wall_seconds:.1f} s, attempt {status.attempt}, {run.folder}"
-    )
-    if tags := run.tags():
-        console.print(f"tags: {' '.join(tags)}")
-    if note := read_note(run):
-        console.print(f"note: {note}")
-    for line in _lineage(lineage.read(run.folder)):
+    for line in _scores(found):
         console.print(line)
-    best, newest = (checkpoint.read_pointer(run.folder, pointer) for pointer in ("best", "last"))
-    marks = {best: " (best)", newest: " (last)"} if best != newest else {best: " (best, last)"}
-    names = [f"step={step}" for step in checkpoint.steps(run.folder)]
-    console.print("checkpoints: " + (", ".join(name + marks.get(name, "") for name in names) or "none"))
-    _print_metrics(console, rows)
+    if status.eval_engine is not None:
+        console.print(f"evaluations played by {_words(status.eval_engine)}")
+    if found.tags:
+        console.print(f"tags: {' '.join(found.tags)}")
+    if found.note:
+        console.print(f"note: {found.note}")
+    for line in _lineage(found.lineage):
+        console.print(line)
+    console.print(f"checkpoints: {', '.join(map(_checkpoint, found.checkpoints)) or 'none'}")
+    if found.videos:
+        console.print(f"videos: {', '.join(video.name for video in found.videos)}")
+    _print_settings(console, found.id, card)
+    _print_metrics(console, found)
 
 
-def _print_metrics(console: Any, rows: list[dict[str, Any]]) -> None:
-    from rich.table import Table
+def _checkpoint(one: CheckpointEntry) -> str:
+    """With a mark at the best and the last."""
+    marks = [word for word, marked in (("best", one.best), ("last", one.last)) if marked]
+    if not marks:
+        return one.name
+    return f"{one.name} ({', '.join(marks)})"
 
-    from gymnast.metrics.catalogue import load_catalogue
 
+def _print_settings(console: Console, run_id: str, card: ConfigCard) -> None:
+    """What somebody has set, in a preset or for this run; the defaults are one command away."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("setting", no_wrap=True)
+    table.add_column("value", overflow="fold")
+    table.add_column("from", overflow="fold", style="dim")
+    for one in card.settings:
+        if not one.default:
+            table.add_row(Text(one.key), Text(_words(one.text)), Text(_words(one.origin)))
+    console.print()
+    console.print(table)
+    console.print(f"defaults, too: gymnast config show {run_id}", style="dim")
+    console.print()
+
+
+def _scores(found: RunDetails) -> list[str]:
+    """The verdict, and the best and the last evaluation."""
+    status = found.status
+    known = {"best": (status.best_return, status.best_at), "last": (status.last_return, status.last_at)}
+    scores = []
+    for name, (score, step) in known.items():
+        if score is None:
+            continue
+        when = "" if step is None else f" at {step:,} env steps"
+        scores.append(f"{name} {shown(score, found.threshold, digits=4)}{when}")
+    lines = []
+    if status.verdict is not None:
+        lines.append(_words(status.verdict))
+    if scores:
+        lines.append(f"evaluations: {', '.join(scores)}")
+    return lines
+
+
+def _print_metrics(console: Console, found: RunDetails) -> None:
     catalogue, table = load_catalogue(), Table(box=None, pad_edge=False)
-    for column in ("metric", "value", "meaning"):
-        table.add_column(column, overflow="fold", style="dim" if column == "meaning" else None)
-    values = _latest(rows)
-    for name in catalogue.order(values):
-        metric = catalogue.get(name)
-        table.add_row(name, catalogue.format(name, values[name]), metric.meaning if metric else "")
+    table.add_column("metric", overflow="fold")
+    table.add_column("value", overflow="fold")
+    table.add_column("meaning", overflow="fold", style="dim")
+    for name in catalogue.order(found.latest):
+        metric, value = catalogue.get(name), found.latest[name]
+        text = catalogue.format(name, value)
+        if name in SCORES and found.threshold is not None:
+            text = shown(value, found.threshold, digits=4)
+        table.add_row(name, text, metric.meaning if metric else "")
     console.print(table)
 
 
-def _latest(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """The last known value of each metric (evaluations are not in every row)."""
-    values: dict[str, float] = {}
-    for row in rows[-2000:]:
-        values |= {
-            name: value
-            for name, value in row.items()
-            if isinstance(value, (int, float)) and name not in ("attempt", "resumed_from")
-        }
-    return values
-
-
 def _lineage(found: Lineage) -> list[str]:
-    lines = _beginning(found) if found.parent else []
+    lines = []
+    if found.parent:
+        lines += _beginning(found)
     for attempt in found.attempts:
         try:
-            changes = [f"{key} {old} → {new}" for key, (old, new) in attempt.changes.items()]
+            changes = [f"{key} {text_of(old)} → {text_of(new)}" for key, (old, new) in attempt.changes.items()]
         except (AttributeError, TypeError, ValueError):  # a damaged file
             changes = []
         if not attempt.optimizer:
@@ -117,8 +158,6 @@ def _lineage(found: Lineage) -> list[str]:
 
 def _beginning(found: Lineage) -> list[str]:
     """The run whose weights this one began with, whose that one began with, and what was taken over."""
-    from gymnast.runs.lineage import ancestors_of
-
     parent: Any = found.parent
     chain = " ← ".join(ancestors_of(found))
     if not chain or not isinstance(parent.get("skipped"), dict):  # a damaged file, or another's

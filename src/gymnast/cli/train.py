@@ -1,4 +1,4 @@
-"""`gymnast train` and `gymnast resume`."""
+"""`gymnast train`: what to train, and with which settings."""
 
 from __future__ import annotations
 
@@ -6,18 +6,26 @@ from typing import Annotated, Any
 
 import typer
 
-from gymnast.cli.options import Overrides, RunsDir
+from gymnast.cli.budget import (
+    AllMetrics,
+    CaptureVideo,
+    Device,
+    EnvSteps,
+    Profile,
+    Quiet,
+    Track,
+    VecSteps,
+    settings_of,
+    trackers,
+)
+from gymnast.cli.many import several_of
+from gymnast.cli.options import Overrides, RunsDir, Trust
+from gymnast.config.algorithms import names
+from gymnast.config.load import Resolved
+from gymnast.config.variants import infer_algorithm
+from gymnast.errors import UsageError, did_you_mean
+from gymnast.service.configs import resolved_config
 
-EnvSteps = Annotated[
-    float | None,
-    typer.Option(
-        "-n", "--env-steps", "--n-timesteps", "--total-timesteps", help="Budget in env steps.", show_default=False
-    ),
-]
-VecSteps = Annotated[
-    float | None, typer.Option("--vec-steps", help="Budget in vector steps (env steps ÷ n_envs).", show_default=False)
-]
-Device = Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda.", show_default=False)]
 InitFrom = Annotated[
     str | None,
     typer.Option(
@@ -27,11 +35,6 @@ InitFrom = Annotated[
         help="Begin with the weights of a run (@last, RUN/step=N …) or of a Stable-Baselines3 model.zip.",
         show_default=False,
     ),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result.")]
-Profile = Annotated[
-    bool,
-    typer.Option("--profile", help="Write where the time goes into the run's folder: a table and a Perfetto trace."),
 ]
 
 
@@ -48,81 +51,88 @@ def train(
     init_from: InitFrom = None,
     quiet: Quiet = False,
     confirm: Annotated[bool, typer.Option("--confirm", help="Show the summary and ask before starting.")] = False,
+    seeds: Annotated[
+        str | None,
+        typer.Option("--seeds", help="One run per seed: how many (5), or which (0,7,12).", show_default=False),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", min=1, help="Seeds at the same time (default: as many as cores).", show_default=False),
+    ] = None,
+    chain: Annotated[
+        int | None,
+        typer.Option(
+            "--chain", min=2, help="So many runs, each from the best weights of the one before.", show_default=False
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", help="Of a chain: solved (default) or end.", show_default=False)
+    ] = None,
+    agreed: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask where a run would take very much memory.")
+    ] = False,
     unfinished: Annotated[
         bool,
         typer.Option("--resume", help="Go on with the newest unfinished run of exactly this config, if there is one."),
     ] = False,
+    all_metrics: AllMetrics = None,
     profile: Profile = False,
-    algo: Annotated[str | None, typer.Option("--algo", help="Variant, as in rl-zoo.", show_default=False)] = None,
+    track: Track = None,
+    capture_video: CaptureVideo = None,
+    algo: Annotated[
+        str | None,
+        typer.Option("--algo", help="Algorithm, as in rl-zoo: ENV --algo ppo is ENV:ppo.", show_default=False),
+    ] = None,
     env: Annotated[
         str | None, typer.Option("--env", "--env-id", help="Environment, as in rl-zoo.", show_default=False)
     ] = None,
+    trust: Trust = False,
     runs_dir: RunsDir = None,
 ) -> None:
     """Train an agent until its environment is solved or the budget is spent.
 
-    Any Gymnasium id works: without a preset, settings are chosen from its spaces.
+    Any Gymnasium id works: without a preset, settings are chosen from its spaces. Every key is an option, too, also by its name
+    in Stable-Baselines3, rl-zoo and CleanRL: --learning-rate 3e-4, --num-envs 8, --hyperparams gamma:0.98 n_steps:64.
     """
-    reference, overrides = _reference(reference, overrides or [], algo, env)
-    settings = _settings(
-        {
-            "train.env_steps": env_steps,
-            "train.vec_steps": vec_steps,
-            "train.seed": seed,
-            "train.device": device,
-            "train.init_from": init_from,
-        }
+    alone = {"--resume": unfinished, "--confirm": confirm, "--profile": profile}
+    several = several_of(seeds, jobs, chain, until, alone)
+    resolved = asked(
+        reference=reference,
+        overrides=overrides,
+        algo=algo,
+        env=env,
+        env_steps=env_steps,
+        vec_steps=vec_steps,
+        seed=seed,
+        device=device,
+        init_from=init_from,
+        all_metrics=all_metrics,
+        sinks=trackers(track),
+        capture_video=capture_video,
     )
-    from gymnast.cli.start import start_training
+    from gymnast.cli.start import start_training  # Gymnasium, then torch: a wrong name does not wait for them
 
     start_training(
-        reference,
-        overrides,
-        settings,
+        resolved,
         runs_dir,
         quiet=quiet,
         confirm=confirm,
         unfinished=unfinished,
         profile=profile,
+        trust=trust,
+        agreed=agreed,
+        several=several,
     )
 
 
-def resume(
-    reference: Annotated[
-        str, typer.Argument(metavar="RUN", help="Run to continue: @last, an id, or a folder.")
-    ] = "@last",
-    overrides: Overrides = None,
-    env_steps: EnvSteps = None,
-    vec_steps: VecSteps = None,
-    with_: Annotated[
-        list[str] | None, typer.Option("--with", help="Continue under another setting (key=value, repeatable).")
-    ] = None,
-    optimizer: Annotated[
-        bool, typer.Option("--optimizer/--no-optimizer", help="Restore the optimizer's state.")
-    ] = True,
-    device: Device = None,
-    quiet: Quiet = False,
-    profile: Profile = False,
-    runs_dir: RunsDir = None,
-) -> None:
-    """Continue a run exactly where its last checkpoint stands."""
-    settings = _settings({"train.env_steps": env_steps, "train.vec_steps": vec_steps, "train.device": device})
-    from gymnast.cli.start import resume_training
-
-    given = [*(overrides or []), *(with_ or [])]
-    resume_training(reference, given, settings, runs_dir, quiet=quiet, optimizer=optimizer, profile=profile)
-
-
-def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    from gymnast.errors import UsageError
-
-    given = {key: value for key, value in given.items() if value is not None}
-    if {"train.env_steps", "train.vec_steps"} <= given.keys():
-        raise UsageError("Give -n (env_steps) or --vec-steps, not both: one is the budget, the other follows from it.")
-    for key, value in given.items():
-        if isinstance(value, float) and not value.is_integer():
-            raise UsageError(f"{key} must be a whole number, not {value}.")
-    return {key: int(value) if isinstance(value, float) else value for key, value in given.items()}
+def asked(
+    *, reference: str | None, overrides: list[str] | None, algo: str | None, env: str | None, **options: Any
+) -> Resolved:
+    """The config that the command's words stand for; `options` are keys of the config by their last part."""
+    reference, overrides = _reference(reference, overrides or [], algo, env)
+    sections = dict.fromkeys(("all_metrics", "sinks", "capture_video"), "log")
+    settings = settings_of({f"{sections.get(name, 'train')}.{name}": value for name, value in options.items()})
+    return resolved_config(reference, overrides, settings)
 
 
 def _reference(reference: str | None, overrides: list[str], algo: str | None, env: str | None) -> tuple[str, list[str]]:
@@ -131,11 +141,19 @@ def _reference(reference: str | None, overrides: list[str], algo: str | None, en
         overrides = [reference, *overrides]
         reference = None
     if env is not None:
-        reference = f"{env}:{algo}" if algo else env
-    elif reference is not None and algo is not None:
-        reference = f"{reference}:{algo}"
+        reference = env
     if reference is None:
-        from gymnast.errors import UsageError
-
         raise UsageError("Say what to train: gymnast train CartPole-v1:ppo (`gymnast config list` shows all presets).")
+    if algo is not None and algo not in names():
+        raise UsageError(_no_algorithm(algo, reference))
+    if algo is not None:
+        reference = f"{reference}:{algo}"
     return reference, overrides
+
+
+def _no_algorithm(algo: str, reference: str) -> str:
+    """Why `--algo` is refused: it may be the name of a variant, or of an algorithm that is not here."""
+    wrong = f"--algo names an algorithm, and '{algo}' is none."
+    if infer_algorithm(algo) is not None:
+        return f"{wrong} A variant belongs to the name: gymnast train {reference}:{algo}"
+    return f"{wrong}{did_you_mean(algo, names())} Algorithms: {', '.join(names())}."

@@ -28,8 +28,6 @@ class AtariConfig(Model):
     """Stacked frames, the 128 bytes of the machine's memory, or positions and velocities of the game's objects."""
     sticky: float = Field(0.25, ge=0, le=1)
     """Chance per frame that the last action is repeated; 0.25 is the v5 protocol, 0 the deterministic one."""
-    sticky_ramp: tuple[NonNegativeInt, PositiveInt] | None = None
-    """Training begins without sticky actions: steps of each game at which their chance begins to grow, and is `sticky`."""
     skip: PositiveInt = 4
     """Frames per step of the agent."""
     max_pool: bool = True
@@ -62,19 +60,6 @@ class AtariConfig(Model):
             raise ValueError("actions as a list needs at least one label, each once, e.g. [NOOP, UP, DOWN]")
         return self
 
-    @model_validator(mode="after")
-    def _ramp_rises(self) -> AtariConfig:
-        if self.sticky_ramp is not None and not self.sticky_ramp[0] < self.sticky_ramp[1]:
-            raise ValueError(f"sticky_ramp must end after it begins (got {list(self.sticky_ramp)})")
-        return self
-
-    def stickiness(self, steps: int) -> float:
-        """The chance after so many steps of a game's training."""
-        if self.sticky_ramp is None:
-            return self.sticky
-        begin, end = self.sticky_ramp
-        return self.sticky * min(1.0, max(0.0, (steps - begin) / (end - begin)))
-
 
 def misfit(env_id: str, kwargs: dict[str, Any]) -> str | None:
     """What an env section with an `atari` section says that does not go with it."""
@@ -82,7 +67,9 @@ def misfit(env_id: str, kwargs: dict[str, Any]) -> str | None:
         return f"env.atari is for Atari games (ids like ALE/Pong-v5), env.id is '{env_id}': remove it"
     if kwargs:
         key = next(iter(kwargs))
-        instead = f"use {INSTEAD[key]} instead" if key in INSTEAD else "remove it"
+        instead = "remove it"
+        if key in INSTEAD:
+            instead = f"use {INSTEAD[key]} instead"
         return f"env.kwargs.{key} does not go with env.atari, which says how the game is played: {instead}"
     return None
 

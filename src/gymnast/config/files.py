@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from gymnast import plugins
+from gymnast.config.yaml_limits import refuse_excess
 from gymnast.errors import ConfigError, did_you_mean
 
 SHIPPED = Path(__file__).parent.parent / "presets"
 USER_FOLDER = Path("configs")
 BASES = "bases"
+LONGEST_NAME = 255
+"""Bytes of a file name."""
 NAMESPACES = ("ALE", "MinAtar", "gymnast")
 """Of env ids with a slash, which file names have as an underscore."""
 TOP_KEYS = ("id", "aliases", "extends", "for", "spec", "defaults", "variants")
@@ -46,13 +49,17 @@ class ConfigFile:
     @property
     def label(self) -> str:
         """Short name for messages: shipped files relative to the package, others as given."""
-        return str(self.path.relative_to(SHIPPED.parent)) if self.path.is_relative_to(SHIPPED) else str(self.path)
+        if self.path.is_relative_to(SHIPPED):
+            return str(self.path.relative_to(SHIPPED.parent))
+        return str(self.path)
 
     def where(self, path: Path_) -> str:
         """`file:line` of a key; the nearest enclosing key when the line is unknown."""
         while path and path not in self.lines:
             path = path[:-1]
-        return f"{self.label}:{self.lines[path]}" if path else self.label
+        if path:
+            return f"{self.label}:{self.lines[path]}"
+        return self.label
 
 
 def _plain(node: Any, path: Path_, lines: dict[Path_, int]) -> Any:
@@ -71,7 +78,9 @@ def _plain(node: Any, path: Path_, lines: dict[Path_, int]) -> Any:
         return float(node)
     if isinstance(node, int) and not isinstance(node, bool):
         return int(node)
-    return str(node) if isinstance(node, str) else node
+    if isinstance(node, str):
+        return str(node)
+    return node
 
 
 def parse_yaml(text: str, label: str) -> tuple[Any, dict[Path_, int]]:
@@ -80,6 +89,7 @@ def parse_yaml(text: str, label: str) -> tuple[Any, dict[Path_, int]]:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
+        refuse_excess(text, label)
         node = YAML(typ="rt").load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -111,7 +121,9 @@ def _read(path: Path, modified: int) -> ConfigFile:
         if not isinstance(data.get(key, ""), (str, type(None))):
             raise ConfigError(f"{file.where((key,))}: '{key}' must be text (got {data[key]!r}).")
     for key in ("aliases", "for"):
-        ids = [] if data.get(key) is None else data[key]
+        ids = []
+        if data.get(key) is not None:
+            ids = data[key]
         if not isinstance(ids, list) or not all(isinstance(env_id, str) for env_id in ids):
             raise ConfigError(f"{file.where((key,))}: '{key}' must be a list of env ids (got {ids!r}).")
     if file.patterns and path.parent.name != BASES:
@@ -168,7 +180,10 @@ def general_bases() -> list[ConfigFile]:
 def _general_base(env_id: str, own: list[ConfigFile]) -> list[ConfigFile]:
     """The base that is for this env, unless its own files extend another one (which may be unknown: that is said later)."""
     named = [str(file.data["extends"]) for file in own if file.data.get("extends")]
-    found = [read(path) for name, path in _bases().items() if name == named[-1]] if named else general_bases()
+    if named:
+        found = [read(path) for name, path in _bases().items() if name == named[-1]]
+    else:
+        found = general_bases()
     return [file for file in found if file.is_for(env_id)][:1]
 
 
@@ -187,6 +202,8 @@ def env_files(env_id: str) -> list[ConfigFile]:
 def own_files(env_id: str) -> list[ConfigFile]:
     """The files that are for this env alone."""
     name = env_id.replace("/", "_") + ".yaml"
+    if len(name.encode()) > LONGEST_NAME:
+        return []  # no file can have that name, and file systems refuse to look for it
     folders = [SHIPPED / "envs"]
     if not (folders[0] / name).is_file():
         folders = [folder for folder in plugins.preset_folders() if (folder / name).is_file()]
@@ -219,4 +236,6 @@ def known_env_ids() -> list[str]:
 def _env_id(stem: str) -> str:
     """`ALE_Pong-v5` is the file of ALE/Pong-v5; other underscores are part of a name."""
     namespace, _, name = stem.partition("_")
-    return f"{namespace}/{name}" if namespace in NAMESPACES and name else stem
+    if namespace in NAMESPACES and name:
+        return f"{namespace}/{name}"
+    return stem

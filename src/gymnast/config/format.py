@@ -12,10 +12,10 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from gymnast.config.algorithms import CONFIGS
 from gymnast.config.files import TOP_KEYS, parse_yaml
 from gymnast.config.layout import Item, block_items, compose
-from gymnast.config.load import infer_algorithm
 from gymnast.config.model import Model
 from gymnast.config.schedule import Constant, Linear, Piecewise
 from gymnast.config.schema import RunConfig
+from gymnast.config.variants import infer_algorithm
 from gymnast.errors import ConfigError
 
 
@@ -52,7 +52,10 @@ def format_text(text: str, label: str) -> str:
     if node is None:
         return text
     before = parse_yaml(text, label)[0]
-    new = _block(text, node, 0, len(text), file_shape(before), root=True) if not node.flow_style else text
+    if not node.flow_style:
+        new = _block(text, node, 0, len(text), file_shape(before), root=True)
+    else:
+        new = text
     try:
         same = parse_yaml(new, label)[0] == before
     except ConfigError:
@@ -80,7 +83,10 @@ def file_shape(data: dict[str, Any]) -> Shape:
 def _settings(algorithm: str | None, *, extends: bool = False) -> Shape:
     """The sections of a variant or of `defaults`."""
     keys = {name: shape for name, shape in _model(RunConfig).keys.items() if name != "name"}
-    chosen = [CONFIGS[algorithm]] if algorithm in CONFIGS else list(CONFIGS.values())
+    if algorithm in CONFIGS:
+        chosen = [CONFIGS[algorithm]]
+    else:
+        chosen = list(CONFIGS.values())
     keys["algo"] = Shape({name: shape for model in chosen for name, shape in _model(model).keys.items()})
     return Shape({"extends": _OPEN, **keys} if extends else keys)
 
@@ -112,7 +118,9 @@ def _annotation(annotation: Any) -> Shape:
         return _model(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is dict:
-        return _OPEN if arguments[1] is Any else Shape(rest=_annotation(arguments[1]))
+        if arguments[1] is Any:
+            return _OPEN
+        return Shape(rest=_annotation(arguments[1]))
     if origin is Annotated:
         return _annotation(arguments[0])
     if origin in (list, Union, UnionType):

@@ -20,14 +20,12 @@ from pydantic_core import core_schema
 
 from gymnast.config import schedule
 from gymnast.config.algorithms import CONFIGS
-from gymnast.config.files import SHIPPED
-from gymnast.config.load import SECTIONS
+from gymnast.config.merging import SECTIONS
 from gymnast.config.model import Model
 from gymnast.config.schedule import SCHEDULES, Piecewise, Range, number_or_schedule
 from gymnast.config.schema import RunConfig, StopRule, WrapperConfig
 from gymnast.config.spec import Component
 
-SHIPPED_SCHEMA = SHIPPED / "config.schema.json"
 _ANY = Range(None, None, open_low=False)
 # Written whole wherever they stand: elements of lists, and schedules, which replace each other.
 _WHOLE = (Component, StopRule, WrapperConfig, *SCHEDULES.values())
@@ -124,8 +122,13 @@ def _one_form(forms: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _schedule_name(bounds: Range) -> str:
-    low = "" if bounds.low is None else f"{'Above' if bounds.open_low else 'From'}{bounds.low:g}"
-    return f"Schedule{low}{'' if bounds.high is None else f'To{bounds.high:g}'}"
+    name = "Schedule"
+    if bounds.low is not None:
+        name += "Above" if bounds.open_low else "From"
+        name += f"{bounds.low:g}"
+    if bounds.high is not None:
+        name += f"To{bounds.high:g}"
+    return name
 
 
 def _bounds(bounds: Range, *, first: bool) -> dict[str, Any]:
@@ -157,7 +160,9 @@ def _ranges(parts: Any) -> list[Range]:
 
 
 def _schedule(bounds: Range) -> dict[str, Any]:
-    sign = r"\+?" if bounds.low is not None and bounds.low >= 0 else "[+-]?"
+    sign = "[+-]?"
+    if bounds.low is not None and bounds.low >= 0:
+        sign = r"\+?"
     linear = {
         "type": "string",
         "pattern": f"^(lin_)?{sign}{_NUMBER}$",
@@ -165,7 +170,7 @@ def _schedule(bounds: Range) -> dict[str, Any]:
     }
     first, later = _point(bounds, first=True), _point(bounds, first=False)
     points = {"type": "array", "items": [first], "additionalItems": later, "minItems": 1}
-    short = {**points, "description": "[[0, 1e-3], [0.5, 1e-4]]: steps at shares of the budget."}
+    short = {**points, "description": "[[0, 1e-3], [1, 1e-4]]: straight lines between shares of the budget."}
     kinds = [_kind(model, bounds, points) for model in SCHEDULES.values()]
     return {"anyOf": [_bounds(bounds, first=True), linear, short, *kinds]}
 
@@ -209,7 +214,9 @@ def _linked(part: Any) -> Any:
     if not isinstance(part, dict):
         return part
     made = {key: _linked(value) for key, value in part.items() if key != _LINK}
-    return made | ({"$ref": f"#/definitions/{part[_LINK]}"} if _LINK in part else {})
+    if _LINK in part:
+        made["$ref"] = f"#/definitions/{part[_LINK]}"
+    return made
 
 
 class _Generator(GenerateJsonSchema):
@@ -222,7 +229,7 @@ class _Generator(GenerateJsonSchema):
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """A model: partial unless it is written whole."""
         model, made = schema["cls"], super().model_schema(schema)
-        if model is WrapperConfig:  # its arguments may stand beside the name, and the name alone is enough
+        if model is WrapperConfig:  # its arguments may stand next to the name, and the name alone is enough
             named = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
             return {"description": made["description"], "anyOf": [{"type": "string"}, named]}
         made.pop("title", None)
@@ -247,7 +254,9 @@ class _Generator(GenerateJsonSchema):
     def function_after_schema(self, schema: core_schema.AfterValidatorFunctionSchema) -> JsonSchemaValue:
         """A number or schedule with bounds."""
         bounds = schema["function"]["function"]
-        return {_LINK: _schedule_name(bounds)} if isinstance(bounds, Range) else super().function_after_schema(schema)
+        if isinstance(bounds, Range):
+            return {_LINK: _schedule_name(bounds)}
+        return super().function_after_schema(schema)
 
 
 def _field_texts(model: type[BaseModel]) -> dict[str, str]:

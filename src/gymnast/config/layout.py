@@ -73,7 +73,9 @@ def compose(text: str, label: str) -> Any:
     data, _ = parse_yaml(text, label)  # for its messages; also refuses what the composer lets pass
     if data is not None and not isinstance(data, dict):
         raise ConfigError(f"{label} holds no mapping: expected keys such as id, defaults and variants.")
-    return None if data is None else YAML(typ="safe", pure=True).compose(text)
+    if data is None:
+        return None
+    return YAML(typ="safe", pure=True).compose(text)
 
 
 def block_items(text: str, node: Any, start: int, end: int, *, root: bool = False) -> list[Item]:
@@ -142,4 +144,6 @@ def _first_trivia(text: str, start: int, end: int, root: bool) -> int:
 
 def _next_line(text: str, index: int) -> int:
     found = text.find("\n", index)
-    return len(text) if found < 0 else found + 1
+    if found < 0:
+        return len(text)
+    return found + 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gymnast.config.schedule_words import schedule_words
+
 
 def leaves(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """`{"algo.gamma": 0.99, …}`; schedules, lists and empty mappings are values."""
@@ -28,6 +30,7 @@ def text_of(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, dict) and "schedule" in value:
-        rest = ", ".join(f"{k} {v}" for k, v in value.items() if k != "schedule" and v is not None)
-        return f"{value['schedule']}: {rest}"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        return schedule_words(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)

@@ -31,7 +31,9 @@ def _value(node: ast.expr, names: Collection[str]) -> Any:
         number = _value(node.operand, names)
         if isinstance(number, bool) or not isinstance(number, (int, float)):
             raise _refused(node)
-        return -number if isinstance(node.op, ast.USub) else number
+        if isinstance(node.op, ast.USub):
+            return -number
+        return number
     if isinstance(node, (ast.List, ast.Tuple)):
         return [_value(item, names) for item in node.elts]
     if isinstance(node, ast.Dict):

@@ -12,11 +12,13 @@ from gymnast.config import files
 from gymnast.config.compare import compare
 from gymnast.config.files import ConfigFile
 from gymnast.config.layout import read_text
-from gymnast.config.load import SECTIONS, Resolved, infer_algorithm, resolve, split_reference
+from gymnast.config.load import Resolved, resolve
+from gymnast.config.merging import SECTIONS
 from gymnast.config.model import Model
 from gymnast.config.names import RENAMED_ENVS
 from gymnast.config.schedule import SCHEDULES, Linear
 from gymnast.config.schema import RunConfig
+from gymnast.config.variants import infer_algorithm, split_reference
 from gymnast.config.writing import with_variant
 from gymnast.errors import ConfigError, UsageError
 
@@ -43,7 +45,10 @@ def save_variant(
     path = output or usual
     if path.suffix not in (".yaml", ".yml"):
         raise UsageError(f"--output {path} must end in .yaml.")
-    existing = files.read(path) if path.exists() else ConfigFile(path, {}, {})
+    if path.exists():
+        existing = files.read(path)
+    else:
+        existing = ConfigFile(path, {}, {})
     if str(existing.data.get("id", env_id)) != env_id:
         raise UsageError(f"{path} is for {existing.data['id']}, not for {env_id}: choose another --output.")
     _check_free(env_id, variant, existing, force)
@@ -118,7 +123,8 @@ def _chosen(values: dict[str, Any], below: dict[str, Any], defaults: dict[str, A
         under, default = below.get(key), defaults.get(key)
         if isinstance(value, dict) and "schedule" not in value and isinstance(under, dict):
             inner = _chosen(value, under, default if isinstance(default, dict) else {})
-            found |= {key: inner} if inner else {}
+            if inner:
+                found[key] = inner
         elif value != under or value != default:
             found[key] = value
     return found
@@ -146,7 +152,9 @@ def _wrapper(wrapper: dict[str, Any]) -> Any:
     name, arguments = wrapper["id"], wrapper["args"]
     if {"id", "args"} & arguments.keys():
         return wrapper
-    return {"id": name, **arguments} if arguments else name
+    if arguments:
+        return {"id": name, **arguments}
+    return name
 
 
 def _schedule(value: dict[str, Any]) -> Any:

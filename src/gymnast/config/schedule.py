@@ -1,17 +1,18 @@
 """Hyperparameters that change during training (CFG-4).
 
 Any float hyperparameter takes a number, or a mapping with `schedule:` (constant, linear, cosine, exponential, piecewise),
-or the short forms `lin_3e-4` (rl-zoo: linear to zero) and `[[0, 1e-3], [0.5, 1e-4]]` (piecewise).
+or the short forms `lin_3e-4` (rl-zoo: linear to zero) and `[[0, 1e-3], [1, 1e-4]]` (straight lines between points).
 Schedules are pure functions of the clock, so a resumed run continues them unchanged.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, PlainValidator, model_validator
+from pydantic import AfterValidator, BaseModel, Field, PlainValidator, model_validator
 
 from gymnast.config.model import Model
 
@@ -56,7 +57,10 @@ class _Decay(Model):
 
     def values(self) -> list[float]:
         """The extreme values this schedule can take, for range checks."""
-        return [self.start, self.end] + ([] if self.floor is None else [self.floor])
+        bounds = [self.start, self.end]
+        if self.floor is not None:
+            bounds.append(self.floor)
+        return bounds
 
     def _shape(self, fraction: float) -> float:
         raise NotImplementedError
@@ -64,7 +68,9 @@ class _Decay(Model):
     def at(self, clock: Clock) -> float:
         """Value at this moment."""
         value = self._shape(self._fraction(clock))
-        return value if self.floor is None else max(value, self.floor)
+        if self.floor is None:
+            return value
+        return max(value, self.floor)
 
 
 class Linear(_Decay):
@@ -103,7 +109,7 @@ class Constant(Model):
     value: float
 
     def values(self) -> list[float]:
-        """The one value."""
+        """The only value it ever takes."""
         return [self.value]
 
     def at(self, clock: Clock) -> float:
@@ -117,6 +123,8 @@ class Piecewise(Model):
     schedule: Literal["piecewise"]
     points: list[tuple[float, float]] = Field(min_length=1)
     interpolate: Literal["step", "linear"] = "step"
+    floor: float | None = None
+    """The value never falls below this."""
     axis: Axis = "progress"
     reset_optimizer: bool = False
     """Clear the optimizer's moments at each jump."""
@@ -129,8 +137,11 @@ class Piecewise(Model):
         return self
 
     def values(self) -> list[float]:
-        """All point values."""
-        return [value for _, value in self.points]
+        """All point values, and the floor."""
+        bounds = [value for _, value in self.points]
+        if self.floor is not None:
+            bounds.append(self.floor)
+        return bounds
 
     def segment(self, clock: Clock) -> int:
         """Index of the last point reached; a change of it is a jump."""
@@ -139,6 +150,12 @@ class Piecewise(Model):
 
     def at(self, clock: Clock) -> float:
         """Value at this moment."""
+        value = self._between_points(clock)
+        if self.floor is None:
+            return value
+        return max(value, self.floor)
+
+    def _between_points(self, clock: Clock) -> float:
         i = self.segment(clock)
         (x0, y0) = self.points[i]
         if self.interpolate == "step" or i + 1 == len(self.points):
@@ -165,7 +182,7 @@ def _short_forms(raw: Any) -> Any:
         except ValueError:
             raise ValueError(f"'{raw}' is not a schedule: after lin_ comes a number, as in lin_2.5e-4") from None
     if isinstance(raw, list):
-        return {"schedule": "piecewise", "points": raw}
+        return {"schedule": "piecewise", "points": raw, "interpolate": "linear"}
     if isinstance(raw, dict) and str(raw.get("schedule")) not in SCHEDULES:
         raise ValueError(f"a schedule needs 'schedule:' with one of {', '.join(SCHEDULES)}")
     return raw
@@ -196,6 +213,16 @@ else:
     Scheduled = Annotated[Any, PlainValidator(number_or_schedule, json_schema_input_type=float | Schedule)]
 
 
+@functools.cache
+def scheduled_fields(model: type[BaseModel]) -> tuple[str, ...]:
+    """Names of a model's fields that take a number or a schedule, in their order."""
+
+    def takes_schedules(annotation: Any) -> bool:
+        return annotation is Any or any(map(takes_schedules, get_args(annotation)))
+
+    return tuple(name for name, field in model.model_fields.items() if takes_schedules(field.annotation))
+
+
 @dataclass(frozen=True)
 class Range:
     """Bounds of every value a schedule can take; it may fall to an open bound, not start there."""
@@ -209,9 +236,9 @@ class Range:
         for i, number in enumerate([value] if isinstance(value, float) else value.values()):
             closed = not self.open_low or i > 0
             if self.low is not None and (number < self.low if closed else number <= self.low):
-                raise ValueError(f"must be {'at least' if closed else 'above'} {self.low:g}, got {number:g}")
+                raise ValueError(f"must be {'at least' if closed else 'above'} {self.low:g} (got {number:g})")
             if self.high is not None and number > self.high:
-                raise ValueError(f"must be at most {self.high:g}, got {number:g}")
+                raise ValueError(f"must be at most {self.high:g} (got {number:g})")
         return value
 
 
@@ -222,7 +249,20 @@ def within(low: float | None = None, high: float | None = None, *, open_low: boo
 
 def value_at(value: float | Schedule, clock: Clock) -> float:
     """The number a hyperparameter has at this moment."""
-    return value if isinstance(value, (int, float)) else value.at(clock)
+    if isinstance(value, (int, float)):
+        return value
+    return value.at(clock)
+
+
+def over_the_budget(values: dict[str, Any]) -> dict[str, str]:
+    """How each schedule that follows the share of the budget runs, in words: `3e-3 → 0`. Its end moves with the budget."""
+    words = {}
+    for name, value in values.items():
+        if isinstance(value, _Decay) and value.axis == "progress":
+            words[name] = f"{value.start:g} → {value.end:g}"
+        elif isinstance(value, Piecewise) and value.axis == "progress" and len(value.points) > 1:
+            words[name] = " → ".join(f"{number:g}" for _, number in value.points)
+    return words
 
 
 def segments(values: dict[str, Any], clock: Clock) -> dict[str, int]:

@@ -14,12 +14,18 @@ from pydantic import (
     model_validator,
 )
 
-from gymnast.config.algorithms import CONFIGS, OnPolicyConfig, config_of, names
+from gymnast import own_code, plugins
+from gymnast.config.algorithms import CONFIGS, AlgorithmConfig, config_of, names
 from gymnast.config.atari import AtariConfig, misfit
 from gymnast.config.model import Model
 from gymnast.config.spec import EnvSpec
+from gymnast.config.steps import Cadence, Wait
 from gymnast.config.wrappers import SETTINGS, settings_of
 from gymnast.errors import did_you_mean
+
+SHIPPED_POLICY = "actor_critic"
+FAMILY_SECTIONS = frozenset({"atari"})
+"""Sections inside `env` that belong to one family of envs."""
 
 
 class WrapperConfig(Model):
@@ -63,8 +69,12 @@ class EnvConfig(Model):
     """How the copies are stepped; `auto` takes the fastest way that gives the same env."""
     n_workers: PositiveInt | Literal["auto"] = "auto"
     """Worker processes, or EnvPool's threads; one per core by default."""
-    resume_every: PositiveInt | None = None
-    """Env steps between resets of all slots where env states cannot be saved (EnvPool): the points a resume can start from."""
+    core_turns: Literal["auto", "on", "off"] = "auto"
+    """Let the workers of Atari games change cores, for where cores are not equally fast; never changes a result. `auto` tries it
+    in the first minute of a run that fills a machine of at least 4 cores, and goes on if it was faster."""
+    resume_every: Cadence | None = None
+    """Env steps (or `500 vec_steps`) between resets of all slots where
+    env states cannot be saved (EnvPool): the points a resume can start from."""
     start_method: Literal["forkserver", "spawn"] = "forkserver"
     worker_timeout: PositiveFloat = 60.0
     """Seconds after which a silent worker counts as hung."""
@@ -74,7 +84,9 @@ class EnvConfig(Model):
 
     @model_validator(mode="after")
     def _atari_game(self) -> EnvConfig:
-        wrong = None if self.atari is None else misfit(self.id, self.kwargs)
+        wrong = None
+        if self.atari is not None:
+            wrong = misfit(self.id, self.kwargs)
         if wrong is not None:
             raise ValueError(wrong)
         return self
@@ -90,8 +102,15 @@ class ConvLayer(Model):
 
 
 class PolicyConfig(Model):
-    """The networks."""
+    """The networks. A plug-in's policy has a config of its own, with what it adds."""
 
+    id: str = SHIPPED_POLICY
+    """`actor_critic`, the policy of an installed plug-in, or one of your own by import path (`my_module:MyPolicy`)."""
+    encoder: str | None = Field(None, pattern=r"^[\w.]+:[\w.]+$")
+    """An encoder of your own by import path (`my_module:MyNet`): an `nn.Module` from observations to features [B, F], which
+    `hidden` follows. It takes the place of the CNN."""
+    encoder_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """What the encoder is made with besides the observation space."""
     cnn: Literal["auto", "none", "nature", "impala"] | list[ConvLayer] = "auto"
     """What reads images: Nature's (Mnih et al. 2015) or IMPALA's CNN, or layers one by one; actor and critic share it.
     `auto` is Nature's for uint8 images of at least 36×36 pixels; `none` lays them out flat."""
@@ -109,6 +128,8 @@ class PolicyConfig(Model):
     """One trunk for actor and critic. Separate trunks are clearly better on classic control."""
     activation: Literal["tanh", "relu", "elu", "silu", "gelu", "leaky_relu"] = "tanh"
     layer_norm: bool = False
+    batch_norm: bool = False
+    """Running mean and variance, the same while collecting and in the ratio; they move once per iteration, after the update."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Active in the critic's loss; off while collecting and inside the ratio, so that the first ratio is 1."""
     init: Literal["orthogonal", "torch"] = "orthogonal"
@@ -121,12 +142,23 @@ class PolicyConfig(Model):
     """Box actions are tanh of a Gaussian, stretched to the bounds, instead of a Gaussian clipped to them."""
     normalize_obs: bool = False
     """Running mean and variance as buffers of the policy: saved with it, frozen in evaluation."""
+    normalize_obs_steps: PositiveInt | None = None
+    """Env steps after which mean and variance stay as they are; by default they always move. Statistics that move change what
+    the policy does without its learning anything, which a small learning rate cannot follow."""
     obs_clip: PositiveFloat = 10.0
 
     @model_validator(mode="after")
-    def _one_trunk(self) -> PolicyConfig:
+    def _fits_together(self) -> PolicyConfig:
+        if self.encoder_kwargs and self.encoder is None:
+            raise ValueError("encoder_kwargs needs encoder, which names the module that they are for")
         if self.shared_trunk and self.critic_hidden is not None:
             raise ValueError("critic_hidden is for separate trunks; remove it or set shared_trunk: false")
+        return self
+
+    @model_validator(mode="after")
+    def _one_norm(self) -> PolicyConfig:
+        if self.layer_norm and self.batch_norm:
+            raise ValueError("layer_norm and batch_norm are two ways to normalise the same layers: keep one")
         return self
 
 
@@ -147,10 +179,15 @@ class StopRule(Model):
         """Whether `value` passes the bound; an absent value never does."""
         if value is None:
             return False
-        return value >= self.at_least if self.at_least is not None else value <= (self.at_most or 0.0)
+        if self.at_least is not None:
+            return value >= self.at_least
+        return value <= (self.at_most or 0.0)
 
     def __str__(self) -> str:
-        bound = f"≥ {self.at_least:g}" if self.at_least is not None else f"≤ {self.at_most:g}"
+        if self.at_least is not None:
+            bound = f"≥ {self.at_least:g}"
+        else:
+            bound = f"≤ {self.at_most:g}"
         return f"{self.metric} {bound}"
 
 
@@ -175,8 +212,9 @@ class TrainConfig(Model):
     """Stop when an evaluation reaches spec.solved_at."""
     stop: list[StopRule] = Field(default_factory=list)
     """Further stop rules on any catalogued metric."""
-    checkpoint_every: PositiveInt | None = None
-    """Env steps between checkpoints; a tenth of the budget by default. The last and the best are always written."""
+    checkpoint_every: Cadence | None = None
+    """Env steps (or `500 vec_steps`) between checkpoints; a tenth of the budget by default.
+    The last and the best are always written."""
     keep_checkpoints: PositiveInt = 2
     """How many besides the best one stay on disk."""
     grace_period: PositiveFloat = 10.0
@@ -202,27 +240,64 @@ class TrainConfig(Model):
 
 
 class EvalConfig(Model):
-    """When and how the policy is judged."""
+    """When and how the policy is evaluated."""
 
-    every: PositiveInt | None = None
-    """Env steps between evaluations; a twentieth of the budget by default."""
-    episodes: PositiveInt = 100
+    every: Cadence | None = None
+    """Env steps (or `500 vec_steps`) between evaluations; by default
+    as many as leave about a tenth of the steps of a run to evaluations."""
+    episodes: PositiveInt | None = None
+    """Whole episodes of one evaluation; by default 100, or as many as that share allows."""
+    steps: PositiveInt | None = None
+    """Env steps of one evaluation instead of a number of episodes: every slot plays its share, the last episode to its end."""
     n_envs: PositiveInt | Literal["auto"] = "auto"
     """Env slots; each plays the same number of whole episodes, so short ones are not favoured."""
     deterministic: bool = True
     """Most likely action instead of a sampled one; recorded with the score."""
-    standard_errors: float = Field(0.0, ge=0)
-    """How many standard errors above spec.solved_at the mean return must lie to count as solved; 0 is the plain mean."""
-    warmup: NonNegativeInt = 0
-    """No evaluation before this many env steps."""
+    standard_errors: float = Field(2.0, ge=0)
+    """How many standard errors above spec.solved_at the mean return must lie to count as solved; 0 is the plain mean. An exact
+    expected return needs no margin."""
+    warmup: Wait = 0
+    """No evaluation before this many env steps (or `500 vec_steps`)."""
     start_at: float | None = None
     """No evaluation before rollout/return_mean has reached this; spec.solved_at × start_fraction when that is set."""
     start_fraction: float | None = Field(None, gt=0)
     """Share of the way from spec.random_score to spec.solved_at the training return must have gone."""
     mode: Literal["auto", "inprocess", "worker"] = "auto"
-    """`worker` judges a snapshot of the weights in a process beside training; `auto` does so once evaluations take 2 s."""
-    env: dict[str, Any] = Field(default_factory=dict)
-    """Overrides of the env section for evaluation only; each is printed and stored with the score."""
+    """`worker` evaluates a snapshot of the weights in a process next to training; `auto` does so once evaluations take 2 s."""
+    env: dict[str, Any] | list[dict[str, Any]] = Field(default_factory=dict)
+    """Overrides of the env section for evaluation only; each is printed and stored with the score. A list gives one score per
+    entry: the first decides, the others are logged under their `name`."""
+
+    @property
+    def env_settings(self) -> dict[str, dict[str, Any]]:
+        """The overrides of each setting by name; the first one, which decides, has none."""
+        if isinstance(self.env, dict):
+            return {"": self.env}
+        named = {}
+        for number, entry in enumerate(self.env, 1):
+            name = ""
+            if number > 1:
+                name = str(entry.get("name", f"setting_{number}"))
+            named[name] = {key: value for key, value in entry.items() if key != "name"}
+        return named
+
+    @model_validator(mode="after")
+    def _named_settings(self) -> EvalConfig:
+        if isinstance(self.env, list):
+            if not self.env:
+                raise ValueError("env is a list without settings: remove it, or write at least one")
+            if len(self.env_settings) < len(self.env):
+                raise ValueError("two settings of env have the same name")
+            for name in self.env_settings:
+                if name and not name.replace("_", "").replace("-", "").isalnum():
+                    raise ValueError(f"a setting's name has letters, digits, - and _ only, not '{name}'")
+        return self
+
+    @model_validator(mode="after")
+    def _one_size(self) -> EvalConfig:
+        if self.steps is not None and self.episodes is not None:
+            raise ValueError("give steps or episodes, not both: one is the size of an evaluation")
+        return self
 
 
 class LogConfig(Model):
@@ -233,10 +308,81 @@ class LogConfig(Model):
     interval: PositiveFloat = 0.5
     """Seconds between refreshes of the live table."""
     max_log_bytes: PositiveInt = 5_000_000
+    verbose: Literal[0, 1, 2] = 1
+    """As in Stable-Baselines3: 0 prints the result alone, 1 and 2 show the live table."""
+    all_metrics: bool = False
+    """Show every metric in the live table from the beginning."""
+    video: bool = True
+    """Film an episode of the best and of the last weights at the end (videos/). Films of short runs leave pictures out, so that
+    this takes at most a second or a twentieth of the run."""
+    rollouts: bool = True
+    """Write these episodes as tables, step by step (rollouts/, Parquet and CSV)."""
+    report: bool = True
+    """Write report.md and report.html at the end."""
+    sinks: list[str] = Field(default_factory=list)
+    """Who hears of every row of metrics: `tensorboard`, `wandb`, `trackio` and plug-ins."""
+    diagnostics_every: PositiveInt | Literal["auto"] | None = "auto"
+    """Env steps between closer looks at the network and the rollout: norms by part, dead ReLUs, histograms, statistics of
+    observations and actions. `auto` spends about a hundredth of the time on them; null: never."""
+    project: str | None = None
+    """Of W&B and Trackio; the env's id by default."""
+    entity: str | None = None
+    """User or team at W&B; the one that is logged in by default."""
+    tags: list[str] = Field(default_factory=list)
+    """Further tags at W&B, besides algorithm and env."""
+    capture_video: bool = False
+    """Send the run's videos to its trackers as well."""
+
+
+def _policy(raw: Any) -> Any:
+    if isinstance(raw, PolicyConfig):
+        return raw
+    if isinstance(raw, dict):
+        name = raw.get("id", SHIPPED_POLICY)
+    else:
+        name = SHIPPED_POLICY
+    if name == SHIPPED_POLICY:
+        return PolicyConfig.model_validate(raw)
+    if own_code.is_own(name):
+        return _config_of_own_policy(own_code.find(str(name), "policy.id"), str(name)).model_validate(raw)
+    plugin = plugins.find(plugins.POLICIES, str(name))
+    if plugin is None:
+        known = [SHIPPED_POLICY, *(one.name for one in plugins.installed(plugins.POLICIES))]
+        raise ValueError(f"unknown policy '{name}'.{did_you_mean(str(name), known)} Known: {', '.join(known)}.")
+    config = getattr(plugins.load(plugin), "Config", None)
+    if not (isinstance(config, type) and issubclass(config, PolicyConfig)):
+        raise plugins.PluginError(f"The {plugin} has no `Config`, a subclass of gymnast's PolicyConfig.")
+    return config.model_validate(raw)
+
+
+def _config_of_own_policy(found: Any, reference: str) -> type[PolicyConfig]:
+    """The settings of a policy class: its own `Config` where it has one."""
+    config = getattr(found, "Config", PolicyConfig)
+    if not (isinstance(config, type) and issubclass(config, PolicyConfig)):
+        raise ValueError(f"the `Config` of '{reference}' is not derived from gymnast's PolicyConfig")
+    return config
+
+
+class AlertRule(Model):
+    """How one alert is raised."""
+
+    threshold: float | None = None
+    """The number from which it holds, in place of its own (`gymnast metrics` names the alerts that read a metric)."""
+    off: bool = False
+    """Never raise it."""
+
+
+class AlertsConfig(Model):
+    """What counts as wrong while a run trains."""
+
+    rules: dict[str, AlertRule] = Field(default_factory=dict)
+    """Changes by id of the alert: `{kl_high: {threshold: 0.3}, return_plateau: {off: true}}`."""
+    strict: bool = False
+    """Stop the run at the first warning or error."""
 
 
 def _algorithm(raw: Any) -> Any:
-    if isinstance(raw, OnPolicyConfig):
+    if isinstance(raw, AlgorithmConfig):
         return raw
     if not isinstance(raw, dict) or not isinstance(raw.get("id"), str):
         raise ValueError(f"algo needs an id: one of {', '.join(CONFIGS)}")
@@ -253,9 +399,10 @@ class RunConfig(Model):
     name: str = ""
     """The config id it came from, e.g. CartPole-v1:ppo."""
     env: EnvConfig
-    policy: PolicyConfig = Field(default_factory=PolicyConfig)
-    algo: Annotated[SerializeAsAny[OnPolicyConfig], BeforeValidator(_algorithm)]
+    policy: Annotated[SerializeAsAny[PolicyConfig], BeforeValidator(_policy)] = Field(default_factory=PolicyConfig)
+    algo: Annotated[SerializeAsAny[AlgorithmConfig], BeforeValidator(_algorithm)]
     train: TrainConfig
     eval: EvalConfig = Field(default_factory=EvalConfig)
     log: LogConfig = Field(default_factory=LogConfig)
+    alerts: AlertsConfig = Field(default_factory=AlertsConfig)
     spec: EnvSpec = Field(default_factory=EnvSpec)

@@ -27,11 +27,13 @@ class Settings(Model):
 
 
 def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)
 
 
 class Nothing(Settings):
-    """No arguments."""
+    """Settings of a wrapper that takes no arguments."""
 
 
 class ActionNoise(Settings):
@@ -81,10 +83,15 @@ class FrameSkip(Settings):
     @field_validator("skip", mode="wrap")
     @classmethod
     def _steps(cls, value: Any, _: Any) -> int | list[int]:
-        ends = value if isinstance(value, list) and len(value) == 2 else [value, value]
+        if isinstance(value, list) and len(value) == 2:
+            ends = value
+        else:
+            ends = [value, value]
         if any(isinstance(end, bool) or not isinstance(end, int) or end < 1 for end in ends) or ends[0] > ends[1]:
             raise ValueError(f"a whole number of at least 1, or a range [lowest, highest] is needed (got {value!r})")
-        return value if isinstance(value, int) else ends
+        if isinstance(value, int):
+            return value
+        return ends
 
     @validator(mode="after")
     def _one_way(self) -> FrameSkip:
@@ -98,9 +105,13 @@ class FrameSkip(Settings):
         """`4`, `2 to 5 at random`, `the policy's choice of 1, 2, 4`."""
         if self.choices is not None:
             number = f"the policy's choice of {', '.join(map(str, self.choices))}"
+        elif isinstance(self.skip, int):
+            number = str(self.skip)
         else:
-            number = str(self.skip) if isinstance(self.skip, int) else "{} to {} at random".format(*self.skip)
-        return f"{number}, max_pool" if self.max_pool else number
+            number = "{} to {} at random".format(*self.skip)
+        if self.max_pool:
+            return f"{number}, max_pool"
+        return number
 
     @property
     def least(self) -> int:
@@ -112,7 +123,9 @@ class FrameSkip(Settings):
         """Steps of the env per step of the agent; None where the policy decides."""
         if self.choices is not None:
             return None
-        return float(self.skip) if isinstance(self.skip, int) else sum(self.skip) / 2
+        if isinstance(self.skip, int):
+            return float(self.skip)
+        return sum(self.skip) / 2
 
 
 class MaskRegion(Settings):
@@ -150,8 +163,11 @@ class Resize(Settings):
     """Scale both sides alike and fill the rest with black."""
 
     def text(self) -> str:
-        """`84×84`."""
-        return f"{self.width}×{self.height}{', keep_aspect' if self.keep_aspect else ''}"
+        """The new size as it is shown, `84×84`."""
+        size = f"{self.width}×{self.height}"
+        if self.keep_aspect:
+            return f"{size}, keep_aspect"
+        return size
 
 
 class RewardClip(Settings):
@@ -167,7 +183,7 @@ class RewardClip(Settings):
         return self
 
     def text(self) -> str:
-        """`-1 … 1`."""
+        """The range as it is shown, `-1 … 1`."""
         return f"{self.low:g} … {self.high:g}"
 
 
@@ -178,8 +194,11 @@ class RewardScale(Settings):
     offset: float = 0.0
 
     def text(self) -> str:
-        """`×0.1 - 1`."""
-        return f"×{self.factor:g}{f' {self.offset:+g}' if self.offset else ''}"
+        """Factor and offset as they are shown, `×0.1 - 1`."""
+        factor = f"×{self.factor:g}"
+        if self.offset:
+            return f"{factor} {self.offset:+g}"
+        return factor
 
 
 class Stack(Settings):
@@ -190,7 +209,7 @@ class Stack(Settings):
     """`first` repeats an episode's first observation, `zero` is black frames as ALE's own vector env has them."""
 
     def text(self) -> str:
-        """`4`."""
+        """The number of entries as it is shown, `4`."""
         return f"{self.size}{', padding=zero' if self.padding == 'zero' else ''}"
 
 
@@ -254,5 +273,8 @@ def _problem(model: type[Settings], problem: Any) -> str:
         return f"needs the argument '{key}'. Its arguments: {allowed}."
     message = str(problem["msg"]).removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
-    got = "" if "(got " in message or not key else f" (got {problem['input']!r})"
+    if "(got " in message or not key:
+        got = ""
+    else:
+        got = f" (got {problem['input']!r})"
     return f"cannot be made: {key + ': ' if key else ''}{message}{got}. Its arguments: {allowed}."

@@ -13,6 +13,7 @@ from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from gymnast.config.files import parse_yaml
+from gymnast.config.yaml_limits import refuse_excess
 from gymnast.errors import ConfigError
 
 
@@ -20,7 +21,7 @@ class _Representer(RoundTripRepresenter):
     """Writes `null`, where ruamel leaves the value out."""
 
     def represent_null(self, data: None) -> Node:
-        """The word."""
+        """Write None as the word `null`, not as nothing."""
         return self.represent_scalar("tag:yaml.org,2002:null", "null")
 
 
@@ -31,8 +32,11 @@ def with_variant(
     text: str, env_id: str, name: str, variant: dict[str, Any], comments: Sequence[str], label: str
 ) -> str:
     """The text of a config file (empty for a new one) with this variant, headed by `comments`; an old one is replaced."""
+    refuse_excess(text, label)
     lines = text.splitlines()
-    pairs = _pairs(YAML(typ="rt").compose(text)) if text.strip() else {}
+    pairs = {}
+    if text.strip():
+        pairs = _pairs(YAML(typ="rt").compose(text))
     if "variants" not in pairs:
         edited = [*lines, "variants:", *_block(name, variant, comments, 2)]
     elif not _pairs(pairs["variants"][1]):
@@ -51,7 +55,9 @@ def with_variant(
 
 
 def _pairs(node: Node | None) -> dict[str, tuple[Node, Node]]:
-    return {str(key.value): (key, value) for key, value in node.value} if isinstance(node, MappingNode) else {}
+    if isinstance(node, MappingNode):
+        return {str(key.value): (key, value) for key, value in node.value}
+    return {}
 
 
 def _place(pairs: dict[str, tuple[Node, Node]], name: str, lines: list[str]) -> tuple[int, int, int]:
@@ -92,7 +98,9 @@ def _node(value: Any) -> Any:
         sequence = CommentedSeq(_node(item) for item in value)
         sequence.fa.set_flow_style()
         return sequence
-    return DoubleQuotedScalarString(value) if isinstance(value, str) and value in ("on", "off") else value
+    if isinstance(value, str) and value in ("on", "off"):
+        return DoubleQuotedScalarString(value)
+    return value
 
 
 def _only_adds(before: str, after: str, env_id: str, name: str, variant: dict[str, Any]) -> bool:

@@ -73,7 +73,10 @@ def _unpack(action: np.ndarray, space: spaces.Space, at: int) -> tuple[Any, int]
         return tuple(items), at
     end = at + _size(space)
     piece = action[..., at:end].reshape(*action.shape[:-1], *(space.shape or ()))
-    whole = piece if isinstance(space, spaces.Box) else np.rint(piece).astype(np.int64)
+    if isinstance(space, spaces.Box):
+        whole = piece
+    else:
+        whole = np.rint(piece).astype(np.int64)
     return executed(whole, space).astype(space.dtype), end
 
 
@@ -84,7 +87,9 @@ def row(actions: Any, i: int) -> Any:
     if isinstance(actions, tuple):
         return tuple(row(part, i) for part in actions)
     one = actions[i]
-    return one.item() if one.ndim == 0 else one.copy()
+    if one.ndim == 0:
+        return one.item()
+    return one.copy()
 
 
 def converter(space: spaces.Space) -> Callable[[np.ndarray], Any]:
@@ -96,7 +101,9 @@ def converter(space: spaces.Space) -> Callable[[np.ndarray], Any]:
         return lambda a: [row(batched, i) for batched in (executed(a, space),) for i in range(len(a))]
     if isinstance(space, spaces.Discrete):
         start = int(space.start)
-        return (lambda a: (a + start).tolist()) if start else (lambda a: a.tolist())
+        if start:
+            return lambda a: (a + start).tolist()
+        return lambda a: a.tolist()
     if isinstance(space, spaces.MultiDiscrete):
         starts = np.asarray(space.start)
         return lambda a: (a + starts).astype(space.dtype, copy=False)
@@ -109,7 +116,9 @@ def plain(action: Any) -> Any:
         return {key: plain(part) for key, part in action.items()}
     if isinstance(action, tuple):
         return [plain(part) for part in action]
-    return action.tolist() if isinstance(action, (np.ndarray, np.generic)) else action
+    if isinstance(action, (np.ndarray, np.generic)):
+        return action.tolist()
+    return action
 
 
 def random_actions(
@@ -123,7 +132,9 @@ def random_actions(
         sizes = [int(space.n)] if isinstance(space, spaces.Discrete) else [int(k) for k in space.nvec]  # type: ignore[attr-defined]
         scores = np.split(np.where(mask, random.random(mask.shape), -1.0), np.cumsum(sizes)[:-1], axis=-1)
         choices = np.stack([part.argmax(-1) for part in scores], -1)
-        return choices[:, 0] if isinstance(space, spaces.Discrete) else choices
+        if isinstance(space, spaces.Discrete):
+            return choices[:, 0]
+        return choices
     if isinstance(space, spaces.Discrete):
         return random.integers(0, int(space.n), n)
     if isinstance(space, spaces.MultiDiscrete):
@@ -133,3 +144,14 @@ def random_actions(
     assert isinstance(space, spaces.Box)
     low, high = np.maximum(space.low, -1e3), np.minimum(space.high, 1e3)
     return random.uniform(low, high, (n, *space.shape)).astype(np.float32)
+
+
+def choices_of(space: spaces.Space) -> tuple[int, ...]:
+    """How many choices each part of a discrete action has; empty where actions are continuous, or some of them are."""
+    if isinstance(space, spaces.Discrete):
+        return (int(space.n),)
+    if isinstance(space, spaces.MultiDiscrete):
+        return tuple(int(n) for n in np.ravel(space.nvec))
+    if isinstance(space, spaces.MultiBinary):
+        return (2,) * int(np.prod(space.shape))
+    return ()

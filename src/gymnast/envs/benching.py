@@ -12,7 +12,7 @@ import numpy as np
 
 from gymnast.config.schema import EnvConfig
 from gymnast.envs.actions import random_actions
-from gymnast.envs.choose import cores, native_form, why_not_envpool
+from gymnast.envs.choose import cores, native_engine, native_form, why_not_envpool
 from gymnast.envs.lanes import LanePool
 from gymnast.envs.make import LANES_FROM, by_lanes, make_envs
 from gymnast.envs.vector import StepRow, VectorEnv, some_rows
@@ -45,9 +45,10 @@ class Setting:
 
     def __str__(self) -> str:
         parallel = "processes" if self.vectorization == "workers" else "threads"
-        return f"{self.n_envs} envs, {self.vectorization}" + (
-            f", {self.n_workers} {parallel}" if self.n_workers else ""
-        )
+        text = f"{self.n_envs} envs, {self.vectorization}"
+        if self.n_workers:
+            text += f", {self.n_workers} {parallel}"
+        return text
 
 
 @dataclass(frozen=True)
@@ -67,19 +68,29 @@ class Measurement:
 def ways(config: EnvConfig) -> list[tuple[str, int | None]]:
     """Ways to step this env here, each with a number of processes or threads; the configured ones where they are set."""
     chosen = config.vectorization
-    parallel = [config.n_workers] if isinstance(config.n_workers, int) else _powers(cores())
+    if isinstance(config.n_workers, int):
+        parallel = [config.n_workers]
+    else:
+        parallel = _powers(cores())
     found: list[tuple[str, int | None]] = []
     if chosen in ("auto", "native") and native_form(config) is not None:
-        # ALE's threads may leave a core to this process: the most there are is not always the fastest.
-        spare = {max(1, cores() - 1)} if config.n_workers == "auto" else set()
-        found += [("native", n) for n in sorted({*parallel, *spare})] if config.atari else [("native", None)]
+        # Threads of an engine may leave a core to this process: the most there are is not always the fastest.
+        if config.n_workers == "auto":
+            spare = {max(1, cores() - 1)}
+        else:
+            spare = set()
+        threads = sorted({*parallel, *spare}) if native_engine(config) else [None]
+        found += [("native", n) for n in threads]
     if chosen == "envpool" or (chosen == "auto" and why_not_envpool(config) is None):
         found += [("envpool", threads) for threads in parallel]
     if chosen in ("auto", "inprocess"):
         found.append(("inprocess", None))
     if chosen in ("auto", "workers"):
         # Lanes leave a core to this process: all there are is not always the fastest.
-        spare = {cores() - 1} if config.n_workers == "auto" and by_lanes(config, LANES_FROM) else set()
+        if config.n_workers == "auto" and by_lanes(config, LANES_FROM):
+            spare = {cores() - 1}
+        else:
+            spare = set()
         most = sorted({*parallel, *spare})
         found += [("workers", workers) for workers in most if workers > 1 or chosen == "workers"]
     if not found:
@@ -123,7 +134,9 @@ def measure(config: EnvConfig, setting: Setting, seconds: float) -> float:
         masked = row.mask is not None
 
         def act(turn: int) -> np.ndarray:
-            return random_actions(envs.action_space, envs.n_envs, random, row.mask) if masked else drawn[turn % 64]
+            if masked:
+                return random_actions(envs.action_space, envs.n_envs, random, row.mask)
+            return drawn[turn % 64]
 
         for turn in range(3):
             envs.step(act(turn), row)
@@ -184,4 +197,6 @@ def _cpu() -> str:
     except OSError:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    if names:
+        return names[0]
+    return platform.processor() or platform.machine()

@@ -8,33 +8,28 @@ and the choice is saved with the run.
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import os
 import sys
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
+from gymnast import own_code
 from gymnast.config.load import Resolved
-from gymnast.config.plan import AUTO
-from gymnast.config.schema import EnvConfig
+from gymnast.config.plan import AUTO, MOST_RESUME_STEPS, make_plan
+from gymnast.config.schema import EnvConfig, RunConfig
 from gymnast.envs import parity
-from gymnast.envs.registry import env_spec
+from gymnast.envs.closing import close
+from gymnast.envs.families import family_of, where
+from gymnast.envs.registry import env_spec, family_of_config
 from gymnast.envs.time_limits import time_limit_of
 from gymnast.envs.wrappers import drawing_mode, needs_single_envs
+from gymnast.errors import RAISED_BY_ENVS
 
-# Milliseconds that one step takes, by where the env lives; measured on one core. The longest beginning counts.
-STEP_MILLISECONDS = {
-    "gymnasium.envs.classic_control": 0.01,
-    "gymnasium.envs.toy_text": 0.01,
-    "gymnasium.envs.box2d": 0.04,
-    "gymnasium.envs.box2d.car_racing": 4.0,
-    "gymnasium.envs.mujoco": 0.06,
-    "gymnast": 0.01,
-    "minatar": 0.01,
-    "minigrid": 0.05,
-    "ale_py": 0.5,
-    "vizdoom": 0.6,
-}
+if TYPE_CHECKING:
+    from gymnast.envs.families.family import NativeForm
+
 WORTH_WORKERS = 0.4
 """Sending actions to a process and waiting for it costs as much as this many milliseconds of stepping."""
 PROBE_STEPS, PROBE_SECONDS = 32, 0.2
@@ -48,22 +43,59 @@ def under_debugger() -> bool:
 def cores() -> int:
     """How many this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)
-    return os.cpu_count() or 1 if allowed is None else len(allowed(0))
+    if allowed is None:
+        return os.cpu_count() or 1
+    return len(allowed(0))
 
 
 def choose_vectorization(config: EnvConfig, *, envpool: bool = True) -> tuple[str, str]:
     """`native`, `envpool`, `inprocess` or `workers`, and the reason. `envpool=False` leaves EnvPool out."""
     if under_debugger() and config.vectorization in ("auto", "workers"):
         return "inprocess", "a debugger is attached"
+    if config.vectorization in ("auto", "workers") and (name := stays_here(config)):
+        return "inprocess", f"'{name}' is an object of this program that worker processes cannot be given"
     if config.vectorization != "auto":
         return config.vectorization, "as configured"
-    if config.atari is None and native_form(config) is not None:
+    if native_form(config) is not None and not native_engine(config):
         return "native", "this env has a native vector form"
     refusal = why_not_envpool(config) if envpool else ""
     if envpool and refusal is None:
         return "envpool", f"EnvPool {parity.installed_version()} has the same env and is the fastest way to step it"
     kind, reason = _one_by_one(config)
     return kind, f"{reason}; {refusal}" if refusal else reason
+
+
+def stays_here(config: EnvConfig) -> str | None:
+    """The object in an env section that no other process can have; None where all of it can be sent."""
+    names = [reference.partition(":")[2] for _, reference in own_code.objects_in({"env": config.model_dump()})]
+    if not names:
+        return None
+    from gymnast.envs.workers import can_be_sent  # cloudpickle
+
+    objects = own_code.remembered()
+    return next((name for name in names if name in objects and not can_be_sent(objects[name])), None)
+
+
+def choose_for_run(config: RunConfig) -> tuple[str, str]:
+    """The same for a whole run: envs of EnvPool are reset often, and a small budget would cut their episodes short."""
+    kind, reason = choose_vectorization(config.env)
+    if config.env.vectorization != "auto" or kind != "envpool" or not (cut := resets_cut_episodes(config)):
+        return kind, reason
+    kind, reason = choose_vectorization(config.env, envpool=False)
+    return kind, f"{reason}; EnvPool would be faster, but {cut}"
+
+
+def resets_cut_episodes(config: RunConfig) -> str:
+    """Where envs that cannot be saved are reset before the first episode need have ended: that, in words. Such runs learn poorly.
+
+    LunarLander in 100,000 steps of 64 envs would never play longer than 64 steps, and no lander comes to rest so soon.
+    """
+    limit = time_limit_of(config.env)
+    steps = make_plan(config, horizon=limit).steps_between_resets
+    # Where nothing ends an episode, or only after hours of a game, there is no number to hold them against.
+    if limit is None or steps >= min(limit, MOST_RESUME_STEPS):
+        return ""
+    return f"resets every {steps:,} steps of an env cut episodes that may last {limit:,} (env.resume_every)"
 
 
 def with_vectorization(resolved: Resolved, *, saved: str | None = None) -> Resolved:
@@ -75,16 +107,31 @@ def with_vectorization(resolved: Resolved, *, saved: str | None = None) -> Resol
     env = resolved.config.env
     if env.vectorization != "auto":
         return resolved
-    if saved in (None, "auto"):
-        kind, reason = choose_vectorization(env, envpool=saved is None)
+    if saved is None:
+        kind, reason = choose_for_run(resolved.config)
+    elif saved == "auto":
+        kind, reason = choose_vectorization(env, envpool=False)
     else:
         kind, reason = str(saved), "as in the run that goes on"
     config = resolved.config.model_copy(update={"env": env.model_copy(update={"vectorization": kind})})
     return replace(resolved, config=config, origins={**resolved.origins, "env.vectorization": f"{AUTO}{reason}"})
 
 
+def foreign_engine(config: EnvConfig) -> str | None:
+    """What plays the episodes where it is not Gymnasium's own env; None where it is. Scores are stored with it."""
+    if config.vectorization == "envpool":
+        row = parity.load().find(config)
+        unlike = ""
+        if row is not None and not row.passed:
+            unlike = ", which is not the same env"
+        return f"EnvPool {parity.installed_version()}{unlike}"
+    if config.vectorization == "native":
+        return native_engine(config)
+    return None
+
+
 def playable(config: EnvConfig) -> EnvConfig:
-    """For playing a trained policy: Gymnasium's own envs do where EnvPool is missing, for they are the same env."""
+    """For playing a trained policy where EnvPool was asked for and is missing: Gymnasium's own env does."""
     if config.vectorization != "envpool" or parity.installed_version() is not None:
         return config
     return config.model_copy(update={"vectorization": "auto"})
@@ -96,9 +143,9 @@ def why_not_envpool(config: EnvConfig) -> str | None:
     if row is None or config.module is not None:
         return ""
     if not row.passed:
-        return f"EnvPool's {row.task} is not the same env ({'; '.join(row.reasons)})"
+        return f"EnvPool's {row.task} is not the same env ({row.reasons[0]})"
     if names := needs_single_envs(config.wrappers):
-        return f"EnvPool would be faster, but wrapper '{names[0]}' runs beside each env"
+        return f"EnvPool would be faster, but wrapper '{names[0]}' runs around each env"
     if row.action_masks and config.action_mask == "auto":
         return "EnvPool would be faster, but gives no action masks (env.action_mask=off does without)"
     tested, installed = parity.load().envpool, parity.installed_version()
@@ -126,10 +173,11 @@ def _one_by_one(config: EnvConfig) -> tuple[str, str]:
 def _known_milliseconds(config: EnvConfig) -> float | None:
     if drawing_mode(config.wrappers):
         return None  # drawing takes longer than most envs
-    entry = env_spec(config.id, config.module).entry_point
-    where = entry if isinstance(entry, str) else getattr(entry, "__module__", "")
-    names = [name for name in STEP_MILLISECONDS if where == name or where.startswith((f"{name}.", f"{name}:"))]
-    return STEP_MILLISECONDS[max(names, key=len)] if names else None
+    spec = env_spec(config.id, config.module)
+    family = family_of(spec)
+    if family is None:
+        return None
+    return family.milliseconds(where(spec))
 
 
 @functools.cache
@@ -150,27 +198,43 @@ def _measured_milliseconds(config_json: str) -> float | None:
                     env.reset()
             return 1000 * (time.perf_counter() - began) / steps
         finally:
-            env.close()
-    except Exception:
+            close(env)
+    except RAISED_BY_ENVS:
         return None
 
 
-def native_form(config: EnvConfig) -> Any:
+def native_form(config: EnvConfig) -> NativeForm | None:
     """Constructor of the native vector form of an env, or None."""
-    if needs_single_envs(config.wrappers):
+    form = _native(config)
+    if isinstance(form, str):
         return None
-    if config.id == "CartPole-v1" and set(config.kwargs) <= {"sutton_barto_reward"}:
-        from gymnast.envs.families.classic import CartPoleVector
+    return form
 
-        limit = time_limit_of(config)
-        return functools.partial(CartPoleVector, max_episode_steps=limit, **config.kwargs) if limit else None
-    if config.id.startswith("gymnast/"):
-        from gymnast.envs.families.bandits.vector import native_bandit
 
-        return native_bandit(config, time_limit_of(config))
-    if config.atari is not None:
-        from gymnast.envs.families.atari.vector import make_native, why_not_native
+def why_not_native(config: EnvConfig) -> str:
+    """Why an env has no native vector form here; empty where its family has none at all."""
+    form = _native(config)
+    if isinstance(form, str):
+        return form
+    return ""
 
-        limit, threads = time_limit_of(config), config.n_workers if isinstance(config.n_workers, int) else cores()
-        return make_native(config, limit, threads) if limit and why_not_native(config.atari) is None else None
-    return None
+
+def native_engine(config: EnvConfig) -> str | None:
+    """Who steps the native form, where its random streams are not those of single envs."""
+    family = family_of_config(config)
+    if family is None or not family.native_engine:
+        return None
+    needed = family.package
+    version = ""
+    if needed:
+        version = f" ({needed.distribution} {importlib.metadata.version(needed.distribution)})"
+    return f"{family.native_engine}{version}"
+
+
+def _native(config: EnvConfig) -> NativeForm | str:
+    if needs_single_envs(config.wrappers):
+        return ""
+    family = family_of_config(config)
+    if family is None or family.native is None:
+        return ""
+    return family.native(config)

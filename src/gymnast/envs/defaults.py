@@ -8,19 +8,29 @@ from gymnasium import spaces
 
 from gymnast.config.schema import EnvConfig
 from gymnast.envs.actions import parts
+from gymnast.envs.closing import close
 from gymnast.envs.make import make_one
 from gymnast.envs.spaces import leaves
-from gymnast.errors import UsageError
+
+DECIDING = ("module", "kwargs", "time_limit", "atari", "wrappers")
+"""What an env section says about the env itself, and so about its spaces."""
+WHOLE_EPISODES = 1000
+"""Where REINFORCE cuts off the episodes of an env without a time limit."""
+
+CONTINUOUS = {"n_steps": 256, "batch_size": 0.0625, "n_epochs": 10, "normalize_reward": True, "learning_rate": 3e-4}
+"""PPO's settings where an action has a continuous part."""
+DISCRETE = {"n_steps": 128, "batch_size": 0.25, "n_epochs": 4, "ent_coef": 0.01, "learning_rate": 1e-3}
+"""PPO's settings elsewhere."""
 
 
 def generic_defaults(env_id: str, algorithm: str, section: dict[str, Any] | None = None) -> dict[str, Any]:
     """Sensible settings for any installed env, chosen from its spaces (ENV-7); `section` is what the user says of it."""
-    known = {key: value for key, value in (section or {}).items() if key in ("module", "kwargs", "time_limit")}
+    known = {key: value for key, value in (section or {}).items() if key in DECIDING}
     env = make_one(EnvConfig.model_validate({**known, "id": env_id}))
     try:
         observation, action, spec = env.observation_space, env.action_space, env.spec
     finally:
-        env.close()
+        close(env)
     continuous = any(isinstance(part, spaces.Box) for part in parts(action))
     vector = any(isinstance(leaf, spaces.Box) and leaf.dtype.kind == "f" for _, _, leaf in leaves(observation))
     threshold = spec.reward_threshold if spec else None
@@ -34,12 +44,7 @@ def generic_defaults(env_id: str, algorithm: str, section: dict[str, Any] | None
     if threshold is not None:
         settings["spec"] |= {"solved_at": float(threshold), "solved_source": "Gymnasium's registry (reward_threshold)"}
     if algorithm == "ppo":
-        settings["algo"] |= (
-            {"n_steps": 256, "batch_size": 0.0625, "n_epochs": 10, "normalize_reward": True}
-            if continuous
-            else {"n_steps": 128, "batch_size": 0.25, "n_epochs": 4, "ent_coef": 0.01}
-        )
-        settings["algo"]["learning_rate"] = 3e-4 if continuous else 1e-3
+        settings["algo"] |= CONTINUOUS if continuous else DISCRETE
     elif algorithm == "reinforce" and (spec is None or spec.max_episode_steps is None):
-        raise UsageError(f"REINFORCE plays whole episodes and '{env_id}' has no time limit: set env.time_limit.")
+        settings["env"]["time_limit"] = WHOLE_EPISODES
     return settings

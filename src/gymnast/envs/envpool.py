@@ -8,16 +8,16 @@ flags are those of single Gymnasium envs. The random streams are EnvPool's own, 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
+from gymnast.amounts import count
 from gymnast.config.schema import EnvConfig
 from gymnast.envs import parity
 from gymnast.envs.choose import cores
-from gymnast.envs.native import action_converter
 from gymnast.envs.spaces import canonical
 from gymnast.envs.time_limits import own_limit
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
@@ -51,7 +51,7 @@ class EnvPoolVector(VectorEnv):
         self._limit = NO_LIMIT if max_episode_steps is None else max_episode_steps
         # One step more than the limit, which is never reached: what EnvPool calls an end is then the task's own.
         self._arguments = {**(task_kwargs or {}), "max_episode_steps": min(self._limit + 1, NO_LIMIT)}
-        self._to_env_actions = action_converter(action_space)
+        self._to_env_actions = _action_converter(action_space)
         self._returns = np.zeros(n_envs)
         self._slots = np.arange(n_envs, dtype=np.int32)
         self._clock = 0
@@ -141,15 +141,22 @@ class EnvPoolVector(VectorEnv):
         raise EnvError("EnvPool gives no access to the state of its envs: it cannot be loaded.")
 
     def describe(self) -> str:
-        """For the log."""
-        threads = f"{self._n_threads} thread{'s' if self._n_threads > 1 else ''}"
-        return f"{self.n_envs} env{'s' if self.n_envs > 1 else ''} in EnvPool, {threads}"
+        """How the envs are stepped, in words for the log."""
+        return f"{count(self.n_envs, 'env')} in EnvPool, {count(self._n_threads, 'thread')}"
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads of the pool."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.close()
+
+
+def _action_converter(space: spaces.Space[Any]) -> Callable[[np.ndarray], np.ndarray]:
+    """Batched actions as the task wants them, in memory of their own and of the space's type."""
+    if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
+        start = np.asarray(space.start)
+        return lambda a: (a + start).astype(space.dtype, copy=False)
+    return lambda a: np.array(a, space.dtype)
 
 
 def make_envpool(
@@ -162,7 +169,10 @@ def make_envpool(
             f"EnvPool has no '{config.id}' with env.kwargs {config.kwargs} that is known here: "
             "set env.vectorization to inprocess or workers."
         )
-    task = row.task if row else config.id.rpartition(":")[2]
+    if row:
+        task = row.task
+    else:
+        task = config.id.rpartition(":")[2]
     known = _envpool().list_all_envs()
     if task not in known:
         raise UsageError(f"EnvPool has no '{task}': set env.vectorization to inprocess or workers.")

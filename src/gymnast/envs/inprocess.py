@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, MutableSequence, Sequence
 from typing import Any
@@ -11,13 +10,17 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
+from gymnast.amounts import count
 from gymnast.envs import snapshots
 from gymnast.envs.actions import converter
+from gymnast.envs.closing import close
+from gymnast.envs.first_look import FirstLook
 from gymnast.envs.replay import Episodes, replay
-from gymnast.envs.spaces import Observation, canonical, encoder, n_masked_actions
+from gymnast.envs.spaces import Observation, canonical, choices, encoder, n_masked_actions
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
 from gymnast.envs.wrappers.single import executed_by
-from gymnast.errors import EnvError, GymnastError
+from gymnast.errors import RAISED_BY_ENVS, EnvError, GymnastError, in_one_line
+from gymnast.redaction import logger
 
 MakeEnv = Callable[[], gym.Env]
 LIFE_LOST = "life_lost"
@@ -25,7 +28,7 @@ LIFE_LOST = "life_lost"
 NO_INFO_KEPT = frozenset({"action_mask", "TimeLimit.truncated", "prob", LIFE_LOST})
 IDLE = -1
 NO_LIMIT = sys.maxsize
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class InProcessVector(VectorEnv):
@@ -38,9 +41,13 @@ class InProcessVector(VectorEnv):
         self.observation_space = canonical(first.observation_space)
         self.action_space = first.action_space
         self.exact_resume = snapshots.method(first)
+        self.first_look = FirstLook(first, n_envs)
         self._encode = encoder(first.observation_space)
+        self._choices = choices(self.observation_space)
         self.at: MutableSequence[int] | memoryview = [IDLE]
         """`at[0]` is the slot being stepped or reset; the pool puts shared memory here to name the slot that failed."""
+        self.last_look: Callable[[int], None] | None = None
+        """Called with a slot whose episode has ended, before it is reset: whoever films needs a picture of the end."""
         self._seeds: list[int | None] = [None] * n_envs
         self._returns = np.zeros(n_envs)
         self._lengths = [0] * n_envs
@@ -51,17 +58,22 @@ class InProcessVector(VectorEnv):
         # Until the first reset through all layers, which then say that it is missing.
         self._steps: list[Callable[[Any], Any]] = [env.step for env in self.envs]
         self._limits = [NO_LIMIT] * n_envs
-        self.has_action_mask = action_mask and self._gives_mask()
+        self.has_action_mask = self.first_look.masked = action_mask and self._gives_mask()
         n_actions = n_masked_actions(self.action_space) if self.has_action_mask else 0
         self._infos_at_rest = {"action_mask": np.ones(n_actions or 0, np.bool_)}
 
     def _gives_mask(self) -> bool:
         """Whether reset's info holds an action mask of the right length."""
-        n_actions = n_masked_actions(self.action_space)
-        if n_actions is None:
+        if n_masked_actions(self.action_space) is None:
             return False
-        _, info = self.envs[0].reset(seed=0)
-        return len(info.get("action_mask", ())) == n_actions
+        self.at[0] = 0
+        try:
+            _, info = self._fresh(0, 0)
+        except RAISED_BY_ENVS as error:
+            self._explain(error, None)
+            raise
+        self.at[0] = IDLE
+        return self.first_look.has_mask(info)
 
     def reset(self, seeds: Sequence[int], row: StepRow) -> None:
         """Seed and reset every slot."""
@@ -69,17 +81,17 @@ class InProcessVector(VectorEnv):
             raise ValueError(f"{self.n_envs} envs need {self.n_envs} seeds, got {len(seeds)}")
         try:
             self._reset_all(seeds, row)
-        except Exception as error:
+        except RAISED_BY_ENVS as error:
             self._explain(error, None)
             raise
 
     def _reset_all(self, seeds: Sequence[int], row: StepRow) -> None:
         self._seeds = list(seeds)
-        for i, (env, seed) in enumerate(zip(self.envs, seeds, strict=True)):
+        for i, seed in enumerate(seeds):
             self.at[0] = i
             if self._episodes is not None:
                 self._episodes.begin(i, seed, seeded=True)
-            self._latest_obs[i], info = env.reset(seed=seed)
+            self._latest_obs[i], info = self._fresh(i, seed)
             self._lengths[i] = 0
             if row.mask is not None:
                 row.mask[i] = info["action_mask"]
@@ -88,11 +100,20 @@ class InProcessVector(VectorEnv):
         self._step_directly()
         self.at[0] = IDLE
 
+    def _fresh(self, i: int, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset one env, and look at what it returns."""
+        if seed is None:
+            value = self.envs[i].reset()
+        else:
+            value = self.envs[i].reset(seed=seed)
+        self.first_look.reset(i, value)
+        return value
+
     def _step_directly(self) -> None:
         """From now on past the layers that only count steps, which is done here anyway: a tenth of a cheap env's time."""
         for i, env in enumerate(self.envs):
             counting, inner = _counting_layers(env)
-            self._steps[i] = inner.step
+            self._steps[i] = self.first_look.watched(i, self._steps, inner.step)
             self._limits[i] = min((layer._max_episode_steps for layer in counting), default=NO_LIMIT)
 
     def rest(self, index: int) -> None:
@@ -113,6 +134,13 @@ class InProcessVector(VectorEnv):
         else:
             self._fill(target, latest)
 
+        for key, counts in self._choices:
+            chosen = target[key] if isinstance(target, dict) else target
+            outside = chosen.view(np.uint64) >= counts  # a negative number is a huge one here
+            if outside.any():
+                i = int(np.argwhere(outside)[0][0])
+                self.first_look.out_of_range(i, self._latest_obs[i])
+
     def _fill(self, target: np.ndarray, values: list[Any]) -> None:
         """All rows at once, which is a third of the time; one by one where that fails, to know whose value is wrong."""
         try:
@@ -120,26 +148,31 @@ class InProcessVector(VectorEnv):
         except (TypeError, ValueError):
             for i, value in enumerate(values):
                 self.at[0] = i
+                if np.shape(value) != target.shape[1:]:  # numpy would repeat a single number
+                    raise ValueError(
+                        f"a value of shape {np.shape(value)} came where {target.shape[1:]} is due"
+                    ) from None
                 target[i] = value
 
     def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
         """Step every slot in order."""
         try:
             return self._step_all(actions, row)
-        except Exception as error:
+        except RAISED_BY_ENVS as error:
             self._explain(error, actions)
             raise
 
-    def _explain(self, error: Exception, actions: np.ndarray | None) -> None:
+    def _explain(self, error: BaseException, actions: np.ndarray | None) -> None:
         """Raise an exception of an env as a sentence that names it; in a worker the pool does that itself."""
         i = self.at[0]
         in_worker = isinstance(self.at, memoryview)
         if in_worker or i == IDLE or isinstance(error, GymnastError):
             return
-        what = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(":. ")
-        did = "while it was reset" if actions is None else f"after action {actions[i].tolist()}"
+        did = "while it was reset"
+        if actions is not None:
+            did = f"after action {actions[i].tolist()}"
         raise EnvError(
-            f"Env {i} raised {what} {did}. It was last reset with seed {self._seeds[i]}. "
+            f"Env {i} raised {in_one_line(error)} {did}. It was last reset with seed {self._seeds[i]}. "
             "The fault is in the environment: --debug shows its traceback."
         ) from error
 
@@ -176,15 +209,18 @@ class InProcessVector(VectorEnv):
         return ended or NONE_ENDED
 
     def _ended(self, i: int, obs: Any, reward: Any, terminated: bool, info: dict[str, Any]) -> EndedEpisode:
+        self.first_look.final(i, obs)
         final_obs = own_copy(self._encode(obs) if self._encode else obs)
         infos = {key: value for key, value in info.items() if key not in NO_INFO_KEPT}
         return EndedEpisode(i, final_obs, float(self._returns[i] + float(reward)), self._lengths[i], terminated, infos)
 
     def _reset_slot(self, i: int) -> tuple[Any, dict[str, Any]]:
+        if self.last_look is not None:
+            self.last_look(i)
         if self._episodes is not None:
             self._episodes.begin(i, self._seeds[i], seeded=False)
         self._lengths[i] = 0
-        return self.envs[i].reset()
+        return self._fresh(i)
 
     def save_state(self) -> dict[str, Any]:
         """One entry per slot."""
@@ -194,7 +230,8 @@ class InProcessVector(VectorEnv):
                     layer._elapsed_steps = length
             states = [snapshots.save(env) for env in self.envs]
         else:
-            states = [self._episodes.save(i, obs) for i, obs in enumerate(self._latest_obs)]
+            latest = zip(self._latest_obs, self._returns.tolist(), strict=True)
+            states = [self._episodes.save(i, obs, ret) for i, (obs, ret) in enumerate(latest)]
         return {
             "method": self.exact_resume,
             "envs": states,
@@ -213,7 +250,7 @@ class InProcessVector(VectorEnv):
                 "resume with the same env and wrappers as the run that was saved."
             )
         self._seeds = list(state["seeds"])
-        self._returns[:], self._lengths = state["returns"], list(state["lengths"])
+        self._returns[:], self._lengths = state["returns"], list(map(int, state["lengths"]))
         for i, (env, saved) in enumerate(zip(self.envs, state["envs"], strict=True)):
             self.at[0] = i
             if self._episodes is None:
@@ -224,7 +261,7 @@ class InProcessVector(VectorEnv):
                 log.warning(
                     "Env %d did not come back to its saved state when its %d actions were repeated: "
                     "it is not deterministic given its seed, so this resume is not exact.",
-                    *(i, len(saved["actions"])),
+                    *(self.first_look.first_slot + i, len(saved["actions"])),
                 )
         if self._episodes is not None:
             self._episodes.load(state["envs"])
@@ -239,16 +276,18 @@ class InProcessVector(VectorEnv):
         """Frame of one slot; envs made without a render mode give None."""
         env = self.envs[index]
         frame = env.render() if env.render_mode == "rgb_array" else None
-        return None if frame is None else np.asarray(frame)
+        if frame is None:
+            return None
+        return np.asarray(frame)
 
     def describe(self) -> str:
-        """For the log."""
-        return f"{self.n_envs} env{'s' if self.n_envs > 1 else ''} in this process"
+        """How the envs are stepped, in words for the log."""
+        return f"{count(self.n_envs, 'env')} in this process"
 
     def close(self) -> None:
-        """Close every env."""
+        """Close the env of every slot."""
         for env in self.envs:
-            env.close()
+            close(env)
 
 
 def _counting_layers(env: gym.Env) -> tuple[list[Any], gym.Env]:
@@ -265,4 +304,8 @@ def own_copy(obs: Any) -> Any:
     """The observation in memory of its own: some envs write every observation into the same array."""
     if isinstance(obs, dict):
         return {key: own_copy(value) for key, value in obs.items()}
-    return obs.copy() if isinstance(obs, np.ndarray) else obs
+    if isinstance(obs, tuple):
+        return tuple(own_copy(value) for value in obs)
+    if isinstance(obs, np.ndarray):
+        return obs.copy()
+    return obs

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from gymnast.envs.core_turns import CoreTurns
+from gymnast.envs.core_turns import CoreTurns, Switch
 from gymnast.envs.inprocess import IDLE
 from gymnast.envs.spaces import copy_rows
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, some_rows
 from gymnast.envs.worker_main import ASLEEP, COUNT, DONE, FREE, LANE_AT, PENDING, STATE, halves
-from gymnast.envs.worker_process import ALIVE_CHECK_SECONDS, Worker, WorkerError
+from gymnast.envs.worker_process import ALIVE_CHECK_SECONDS, Worker, WorkerError, awake
 from gymnast.envs.workers import MakeVector, WorkerPool
 from gymnast.errors import EnvError
 
@@ -32,22 +32,26 @@ class LanePool(WorkerPool):
 
     BY_LANES = True
 
-    def __init__(self, make: MakeVector, n_envs: int, *, n_workers: int, **options: Any) -> None:
+    def __init__(
+        self, make: MakeVector, n_envs: int, *, n_workers: int, core_turns: Switch = "auto", **options: Any
+    ) -> None:
         self._under_way: dict[int, float] = {}  # lanes whose step has not ended, and until when it may take
         self._lost: set[int] = set()  # lanes of replaced workers, whose next step is reported as interrupted
         self._mail: dict[int, list[EndedEpisode]] = {}  # of lanes that ended after the one that is asked for
         self._next_look = 0.0
-        super().__init__(make, n_envs, n_workers=min(n_workers, n_envs // 2), **options)
+        n_workers = min(n_workers, n_envs // 2)
+        self._turns = CoreTurns(n_workers, core_turns)
+        super().__init__(make, n_envs, n_workers=n_workers, **options)
         shared = self._shared
         self.lanes = [half for worker in self._workers for half in halves(worker.envs)]
         shared.parts = [shared.part(slots) for slots in self.lanes]
-        self._turns = CoreTurns(self.n_workers)
+        self._received = 0  # steps of lanes
 
     def send_lane(self, lane: int, actions: np.ndarray) -> None:
         """Begin a step of one lane."""
         shared, worker = self._shared, lane // 2
         shared.actions[self.lanes[lane]] = actions
-        self._under_way[lane] = time.monotonic() + self.timeout
+        self._under_way[lane] = awake() + self.timeout
         if lane not in self._lost:
             shared.lanes[lane, STATE] = PENDING
             if shared.control[worker, ASLEEP]:
@@ -71,9 +75,10 @@ class LanePool(WorkerPool):
                 return []
 
     def even_out(self) -> None:
-        """Let workers take turns on the cores; for those who need as many steps from each."""
-        if self._turns.due:
-            self._turns.take([worker.process.pid for worker in self._workers if worker.process.pid is not None])
+        """Let workers take turns on the cores where that helps; for those who need as many steps from each."""
+        if self._turns.possible:
+            pids = [worker.process.pid for worker in self._workers if worker.process.pid is not None]
+            self._turns.even_out(pids, self._received)
 
     def rest(self, index: int) -> None:
         """Let a slot stand still until the next reset: the others of its lane are then faster."""
@@ -113,13 +118,16 @@ class LanePool(WorkerPool):
         for lane in (2 * worker.index, 2 * worker.index + 1):
             at = int(self._shared.lanes[lane, LANE_AT])
             if at != IDLE:
-                return self.lanes[lane].start - worker.envs.start + at
+                return int(self.lanes[lane].start - worker.envs.start + at)
         return IDLE
 
     def recv_lane(self, lane: int, row: StepRow) -> Sequence[EndedEpisode]:
         """The outcome of a lane's step into its row."""
         ended: Sequence[EndedEpisode] = NONE_ENDED
-        count = 0 if lane in self._lost else int(self._shared.lanes[lane, COUNT])
+        self._received += 1
+        count = 0
+        if lane not in self._lost:
+            count = int(self._shared.lanes[lane, COUNT])
         if count:
             try:
                 ended = self._ended_of(lane)
@@ -129,17 +137,22 @@ class LanePool(WorkerPool):
         if lane in self._lost:
             self._lost.discard(lane)
             part.reward[:], part.terminated[:], part.truncated[:] = 0.0, False, True
+            if part.own_reward is not None:
+                part.own_reward[:] = 0.0
             lost = {"worker_restarted": True}
             ended = [
                 EndedEpisode(i, None, float(self._returns[i]), int(self._lengths[i]), False, dict(lost))
                 for i in range(slots.start, slots.stop)
             ]
-        self._returns[slots] += part.reward
+        own = part.reward if part.own_reward is None else part.own_reward
+        self._returns[slots] += own
         self._lengths[slots] += 1
         for episode in ended:
             self._returns[episode.index], self._lengths[episode.index] = 0.0, 0
         copy_rows(row.obs, part.obs)
         row.reward[...], row.terminated[...], row.truncated[...] = part.reward, part.terminated, part.truncated
+        if row.own_reward is not None:
+            row.own_reward[...] = own
         if row.mask is not None:
             row.mask[...] = part.mask
         return ended
@@ -148,7 +161,7 @@ class LanePool(WorkerPool):
         """The episodes that a lane's step ended; the worker's messages come in the order in which its lanes were stepped."""
         worker = self._workers[lane // 2]
         while lane not in self._mail:
-            other, ended = worker.message(time.monotonic() + self.timeout)
+            other, ended = worker.message(awake() + self.timeout)
             self._mail[other] = ended
         return self._mail.pop(lane)
 
@@ -179,13 +192,18 @@ class LanePool(WorkerPool):
             self.send_lane(lane, actions[slots])
 
     def recv(self, row: StepRow) -> Sequence[EndedEpisode]:
-        """End it."""
+        """End a step that was begun for all lanes."""
         ended: list[EndedEpisode] = []
         while self._under_way:
             for lane in self.ready_lanes():
                 ended += self.recv_lane(lane, some_rows(row, self.lanes[lane]))
         return sorted(ended, key=lambda episode: episode.index) or NONE_ENDED
 
+    def close(self) -> None:
+        """End all workers, free the shared memory, and let others move theirs."""
+        super().close()
+        self._turns.close()
+
     def describe(self) -> str:
-        """For the log."""
+        """How the envs are stepped, in words for the log."""
         return f"{super().describe()}, two lanes each"

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import functools
-import logging
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import DependencyNotInstalled
 
 from gymnast.config.schema import EnvConfig
-from gymnast.envs.choose import choose_vectorization, cores, native_form
-from gymnast.envs.families import prepare
-from gymnast.envs.families.atari import game_spec
+from gymnast.envs.choose import choose_vectorization, cores, native_form, why_not_native
+from gymnast.envs.closing import close
+from gymnast.envs.families import SHIPPED, choose_renderers, family_of
 from gymnast.envs.inprocess import InProcessVector
-from gymnast.envs.registry import env_spec, missing_package
+from gymnast.envs.registry import env_spec, family_of_config, missing_package, rules_of
 from gymnast.envs.time_limits import own_limit
 from gymnast.envs.vector import VectorEnv
 from gymnast.envs.wrappers import check, drawing_mode, needs_single_envs, refuse_single, wrap, wrap_single
 from gymnast.envs.wrappers.actions import ActionClip
-from gymnast.errors import GymnastError, UsageError
-from gymnast.redaction import expand
+from gymnast.errors import RAISED_BY_ENVS, GymnastError, UsageError, in_one_line
+from gymnast.redaction import expand, logger
+
+if TYPE_CHECKING:
+    from gymnast.envs.families.family import NativeForm
 
 NO_LIMIT = -1  # Gymnasium's word for episodes that are never cut off
 LANES_FROM = 2
@@ -32,12 +35,12 @@ MANY_CORES = 4
 WITHOUT_STATE = ("reward_clip", "reward_scale")
 """Wrappers of the whole batch that may as well run in the workers, on a part of it."""
 SINGLE_ENVS = ("inprocess", "workers")
-"""Ways to step that have every env by itself, so that wrappers can run beside it."""
-log = logging.getLogger("gymnast")
+"""Ways to step that have every env by itself, so that wrappers can run around it."""
+log = logger("gymnast")
 
 
 def make_one(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
-    """One env as the workers and the in-process adapter use it, inside those of its wrappers that run beside each env."""
+    """One env as the workers and the in-process adapter use it, inside those of its wrappers that run around each env."""
     spec = env_spec(config.id, config.module)
     limit = own_limit(config) or NO_LIMIT
     render_mode = render_mode or drawing_mode(config.wrappers)
@@ -47,17 +50,30 @@ def make_one(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            prepared = prepare(spec, render_mode) if config.atari is None else game_spec(spec, config.atari)
-            bare = gym.make(prepared, max_episode_steps=limit, disable_env_checker=True, **kwargs)
+            bare = gym.make(
+                _prepared(spec, config, render_mode), max_episode_steps=limit, disable_env_checker=True, **kwargs
+            )
     except (ImportError, DependencyNotInstalled) as error:
         unknown = UsageError(f"Environment '{config.id}' needs a package that is not installed: {error}")
-        raise missing_package(spec) or unknown from None
+        raise missing_package(family_of(spec), spec.id) or unknown from None
     except GymnastError as error:  # Gymnasium raises it anew, with all arguments behind the sentence
-        raise (error.__cause__ if isinstance(error.__cause__, GymnastError) else error) from None
-    except Exception as error:  # envs check their arguments in many ways
-        what = " ".join(f"{type(error).__name__}: {error}".split())
+        if isinstance(error.__cause__, GymnastError):
+            raise error.__cause__ from None
+        raise error from None
+    except RAISED_BY_ENVS as error:  # envs check their arguments in many ways
+        what = in_one_line(error)
         raise UsageError(f"Environment '{config.id}' cannot be made with env.kwargs {config.kwargs}: {what}") from error
     return wrap_single(bare, config.wrappers)
+
+
+def _prepared(spec: EnvSpec, config: EnvConfig, render_mode: str | None) -> EnvSpec:
+    """The record to make an env from, after its family has done what must come first."""
+    family = family_of(spec)
+    if render_mode is not None and family not in SHIPPED:
+        choose_renderers()  # an env of the user's may draw with any simulator
+    if family is None or family.prepare is None:
+        return spec
+    return family.prepare(spec, config, render_mode)
 
 
 def make_envs(config: EnvConfig, n_envs: int, *, render_mode: str | None = None) -> VectorEnv:
@@ -79,9 +95,9 @@ def make_envs(config: EnvConfig, n_envs: int, *, render_mode: str | None = None)
 
         one = make_one(config.model_copy(update={"wrappers": []}))
         envs = make_envpool(config, n_envs, one.observation_space, one.action_space)
-        one.close()
+        close(one)
     elif kind == "workers":
-        make_one(config).close()  # a wrong id or argument is one clear error here, not one per worker
+        close(make_one(config))  # a wrong id or argument is one clear error here, not one per worker
         if by_lanes(config, n_envs):
             return _lane_pool(config, n_envs)
         envs = _worker_pool(config, n_envs)
@@ -96,7 +112,10 @@ def make_envs(config: EnvConfig, n_envs: int, *, render_mode: str | None = None)
 def _worker_pool(config: EnvConfig, n_envs: int) -> VectorEnv:
     from gymnast.envs.workers import WorkerPool
 
-    n_workers = config.n_workers if isinstance(config.n_workers, int) else min(n_envs, cores())
+    if isinstance(config.n_workers, int):
+        n_workers = config.n_workers
+    else:
+        n_workers = min(n_envs, cores())
     mask = config.action_mask == "auto"
     make = functools.partial(make_one, config)
     return WorkerPool(make, n_envs, n_workers=n_workers, action_mask=mask, **_pool_options(config))
@@ -116,39 +135,36 @@ def by_lanes(config: EnvConfig, n_envs: int) -> bool:
     whole = all(
         wrapper.id in WITHOUT_STATE or wrapper.id in needs_single_envs(config.wrappers) for wrapper in config.wrappers
     )
-    return config.atari is not None and whole and cores() >= LANES_FROM and n_envs >= 2
+    family = family_of_config(config)
+    return family is not None and family.by_lanes and whole and cores() >= LANES_FROM and n_envs >= 2
 
 
 def _lane_pool(config: EnvConfig, n_envs: int) -> VectorEnv:
     from gymnast.envs.lanes import LanePool
 
     one, mask = functools.partial(make_one, config), config.action_mask == "auto"
+    rules = rules_of(config)
     # Of two cores one acts on images while the other steps; of many cores the trainer has one anyway.
-    own_core = cores() >= MANY_CORES or (cores() == 2 and config.atari is not None and config.atari.obs == "pixels")
-    n_workers = config.n_workers if isinstance(config.n_workers, int) else cores() - own_core
+    own_core = cores() >= MANY_CORES or (cores() == 2 and rules is not None and rules.images)
+    if isinstance(config.n_workers, int):
+        n_workers = config.n_workers
+    else:
+        n_workers = cores() - own_core
     return LanePool(
         lambda n: wrap(InProcessVector(one, n, action_mask=mask), config.wrappers, single_envs=True),
         n_envs,
         n_workers=n_workers,
+        core_turns=config.core_turns,
         **_pool_options(config),
     )
 
 
-def _native_form(config: EnvConfig) -> Any:
+def _native_form(config: EnvConfig) -> NativeForm:
     native = native_form(config)
     if native is None:
+        why = why_not_native(config)
+        because = f" ({why})" if why else ""
         raise UsageError(
-            f"'{config.id}' has no native vector form here{_because(config)}: "
-            "set env.vectorization to inprocess or workers."
+            f"'{config.id}' has no native vector form here{because}: set env.vectorization to inprocess or workers."
         )
     return native
-
-
-def _because(config: EnvConfig) -> str:
-    """` (why)` where something else than the env itself is the reason."""
-    if config.atari is None:
-        return ""
-    from gymnast.envs.families.atari.vector import why_not_native
-
-    why = why_not_native(config.atari)
-    return f" ({why})" if why else ""

@@ -1,6 +1,6 @@
 """Saving and restoring the state of one env exactly, without pickle.
 
-Known envs under known wrappers are saved as they are (`snapshot`), each family by its own file in `families/`. Any other
+Known envs under known wrappers are saved as they are (`snapshot`), as the record of their family in `families/` says. Any other
 env is restored by replaying the current episode's actions (`replay.py`), which is exact for envs that are deterministic
 given their seed. `deepcopy` and pickle are never used: they silently drop the state of Box2D and MuJoCo envs.
 
@@ -10,47 +10,31 @@ A wrapper is known when it is one of Gymnasium's two or has `save_state` and `lo
 from __future__ import annotations
 
 import zlib
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
-from gymnast.envs.families import fields
-from gymnast.envs.families.fields import FIELDS, class_path, load_generator, save_generator
+from gymnast.envs.conformity import as_array
+from gymnast.envs.families import class_path, family_of_env, fields
+from gymnast.envs.families.family import Snapshot
+from gymnast.envs.generators import load_generator, save_generator
 from gymnast.errors import CheckpointError
 
 __all__ = ["class_path", "fingerprint", "layers", "load", "load_generator", "method", "save", "save_generator"]
 
 
-class Family(Protocol):
-    """A file that saves and restores the envs of one family."""
-
-    def save(self, env: gym.Env) -> dict[str, Any]:
-        """The bare env's state as a tree of JSON values and arrays."""
-
-    def load(self, env: gym.Env, state: dict[str, Any]) -> None:
-        """Continue there; the env has just been reset."""
-
-
-def family(env: gym.Env) -> Family | None:
-    """Who saves the innermost env, or None."""
-    path = class_path(env)
-    if path in FIELDS:
-        return fields
-    if path.startswith("gymnasium.envs.mujoco."):
-        from gymnast.envs.families import mujoco
-
-        return mujoco
-    if path.startswith("gymnast.envs.families.minatar."):
-        from gymnast.envs.families import minatar
-
-        return minatar
-    if path.startswith("gymnast.envs.families.atari.") and cast(Any, env.unwrapped).can_be_saved:
-        from gymnast.envs.families.atari import game
-
-        return game
-    return None
+def _snapshot_of(env: gym.Env) -> Snapshot | None:
+    """How the innermost env is saved, where its family says so."""
+    family = family_of_env(env)
+    if family is None:
+        return None
+    if names := family.fields.get(class_path(env)):
+        return fields.snapshot_of(names)
+    if family.snapshot is None:
+        return None
+    return family.snapshot(env)
 
 
 def layers(env: gym.Env) -> list[gym.Env]:
@@ -68,7 +52,9 @@ def _saves_itself(layer: gym.Env) -> bool:
 def method(env: gym.Env) -> str:
     """`snapshot` for known envs under known wrappers, else `replay`."""
     known = all(isinstance(layer, (OrderEnforcing, TimeLimit)) or _saves_itself(layer) for layer in layers(env)[:-1])
-    return "snapshot" if known and family(env) is not None else "replay"
+    if known and _snapshot_of(env) is not None:
+        return "snapshot"
+    return "replay"
 
 
 def save_layers(env: gym.Env) -> list[dict[str, Any]]:
@@ -77,7 +63,7 @@ def save_layers(env: gym.Env) -> list[dict[str, Any]]:
 
 
 def load_layers(env: gym.Env, states: list[dict[str, Any]]) -> None:
-    """Restore those wrappers."""
+    """Restore the wrappers that keep state, outermost first as they were saved."""
     keeping = [layer for layer in layers(env)[:-1] if _saves_itself(layer)]
     if len(keeping) != len(states):
         raise CheckpointError(
@@ -90,24 +76,25 @@ def load_layers(env: gym.Env, states: list[dict[str, Any]]) -> None:
 
 def save(env: gym.Env) -> dict[str, Any]:
     """Snapshot of a known env (see `method`)."""
-    saver = family(env)
-    assert saver is not None
+    snapshot = _snapshot_of(env)
+    assert snapshot is not None
     elapsed = [layer._elapsed_steps for layer in layers(env) if isinstance(layer, TimeLimit)]
-    return {"class": class_path(env), **saver.save(env), "elapsed": elapsed, "layers": save_layers(env)}
+    return {"class": class_path(env), **snapshot.save(env), "elapsed": elapsed, "layers": save_layers(env)}
 
 
 def load(env: gym.Env, state: dict[str, Any]) -> None:
     """Restore a snapshot into an env made the same way."""
-    saver = family(env)
-    if state["class"] != class_path(env) or saver is None:
-        raise CheckpointError(
-            f"The checkpoint holds the state of a {state['class']}, but this run has a {class_path(env)}."
-        )
+    family, snapshot = family_of_env(env), _snapshot_of(env)
+    saved = str(state["class"])
+    if family is not None:
+        saved = family.former_classes.get(saved, saved)
+    if saved != class_path(env) or snapshot is None:
+        raise CheckpointError(f"The checkpoint holds the state of a {saved}, but this run has a {class_path(env)}.")
     env.reset()  # builds whatever the env builds on reset; everything that matters is overwritten below
-    saver.load(env, state)
+    snapshot.load(env, state)
     limits = [layer for layer in layers(env) if isinstance(layer, TimeLimit)]
     for layer, elapsed in zip(limits, state["elapsed"], strict=True):
-        layer._elapsed_steps = elapsed
+        layer._elapsed_steps = None if elapsed is None else int(elapsed)  # type: ignore[assignment]
     load_layers(env, state.get("layers", []))
 
 
@@ -117,4 +104,9 @@ def fingerprint(obs: Any) -> int:
         return zlib.crc32(repr([(key, fingerprint(obs[key])) for key in sorted(obs)]).encode())
     if isinstance(obs, tuple):
         return zlib.crc32(repr([fingerprint(part) for part in obs]).encode())
-    return zlib.crc32(np.ascontiguousarray(obs).tobytes())
+    array = as_array(obs)
+    if array is None:  # a list of unlike parts
+        return fingerprint(tuple(obs))
+    if array.dtype == object:  # its bytes are addresses
+        return zlib.crc32(repr(obs).encode())
+    return zlib.crc32(np.ascontiguousarray(array).tobytes())

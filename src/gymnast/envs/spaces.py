@@ -50,12 +50,28 @@ def canonical(space: spaces.Space) -> spaces.Space:
     if isinstance(space, spaces.Discrete):
         return spaces.Discrete(int(space.n))
     if isinstance(space, spaces.MultiDiscrete):
-        return spaces.MultiDiscrete(space.nvec) if np.any(space.start) else space
+        if np.any(space.start):
+            return spaces.MultiDiscrete(space.nvec)
+        return space
     if isinstance(space, (spaces.Box, spaces.MultiBinary)):
         return space
     raise EnvError(
         f"Observation space {space} is not supported: expected Box, Discrete, MultiDiscrete, MultiBinary, Tuple or Dict."
     )
+
+
+def choices(space: spaces.Space) -> list[tuple[str, np.ndarray]]:
+    """The parts of a canonical space that count choices from 0, and how many there are: others index a table by them."""
+    parts: dict[str, spaces.Space] = {"": space}
+    if isinstance(space, spaces.Dict):
+        parts = space.spaces
+    found: list[tuple[str, np.ndarray]] = []
+    for key, part in parts.items():
+        if isinstance(part, spaces.Discrete):
+            found.append((key, np.asarray(part.n, np.uint64)))
+        elif isinstance(part, spaces.MultiDiscrete):
+            found.append((key, np.asarray(part.nvec, np.uint64)))
+    return found
 
 
 def encoder(space: spaces.Space) -> Callable[[Any], Any] | None:
@@ -74,6 +90,21 @@ def encoder(space: spaces.Space) -> Callable[[Any], Any] | None:
         start = np.array(space.start)
         return lambda obs: obs - start
     return None
+
+
+def starts(space: spaces.Space) -> dict[str, np.ndarray]:
+    """Where choices do not count from 0, by the name of the part (empty for an observation without parts)."""
+    found: dict[str, np.ndarray] = {}
+    for name, _, leaf in leaves(space):
+        if isinstance(leaf, spaces.Tuple):
+            start = np.array([part.start for part in leaf.spaces], np.int64)  # type: ignore[attr-defined]
+        elif isinstance(leaf, (spaces.Discrete, spaces.MultiDiscrete)):
+            start = np.asarray(leaf.start, np.int64)
+        else:
+            continue
+        if start.any():
+            found[name] = start
+    return found
 
 
 def at(obs: Any, path: Path_) -> Any:
@@ -97,7 +128,9 @@ def _shape(space: spaces.Space) -> tuple[int, ...]:
 def _dtype(space: spaces.Space) -> np.dtype:
     if isinstance(space, spaces.Box):
         # float64 observations are stored as float32: the networks read float32 and the rollout is half the size.
-        return np.dtype(np.float32) if space.dtype == np.float64 else np.dtype(space.dtype)
+        if space.dtype == np.float64:
+            return np.dtype(np.float32)
+        return np.dtype(space.dtype)
     return np.dtype(np.int64)
 
 
@@ -132,7 +165,8 @@ def row(obs: Observation, index: Any) -> Observation:
     """Rows `index` of an observation batch, as views where numpy can."""
     if isinstance(obs, dict):
         return {key: array[index] for key, array in obs.items()}
-    return obs[index]
+    rows: np.ndarray = obs[index]
+    return rows
 
 
 def stack(observations: list[Any], space: spaces.Space) -> Observation:

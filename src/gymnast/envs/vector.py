@@ -22,13 +22,17 @@ from gymnast.envs.spaces import row as obs_rows
 
 @dataclass(slots=True)
 class StepRow:
-    """Where one vector step is written. `mask` is None unless the env has action masks."""
+    """Where one vector step is written. `mask` is None unless the env has action masks.
+
+    `own_reward` takes the reward before any wrapper of the batch changed it; None where none does.
+    """
 
     obs: Observation
     reward: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
     mask: np.ndarray | None = None
+    own_reward: np.ndarray | None = None
 
 
 @dataclass(slots=True)
@@ -48,7 +52,8 @@ class EndedEpisode:
 def some_rows(row: StepRow, slots: slice) -> StepRow:
     """Some slots of a row, as views."""
     mask = None if row.mask is None else row.mask[slots]
-    return StepRow(obs_rows(row.obs, slots), row.reward[slots], row.terminated[slots], row.truncated[slots], mask)
+    own = None if row.own_reward is None else row.own_reward[slots]
+    return StepRow(obs_rows(row.obs, slots), row.reward[slots], row.terminated[slots], row.truncated[slots], mask, own)
 
 
 NONE_ENDED: tuple[EndedEpisode, ...] = ()
@@ -63,6 +68,8 @@ class VectorEnv(ABC):
     action_space: spaces.Space
     """Action space of one env."""
     has_action_mask: bool = False
+    changes_reward: bool = False
+    """Whether a wrapper of the batch changes rewards, so that rows have an `own_reward`."""
     _sent: np.ndarray
     exact_resume: str = "none"
     """How `save_state` works: `snapshot`, `replay`, or `none`."""
@@ -121,6 +128,7 @@ class VectorEnv(ABC):
             terminated=np.zeros(self.n_envs, np.bool_),
             truncated=np.zeros(self.n_envs, np.bool_),
             mask=self.new_mask((self.n_envs,)),
+            own_reward=np.zeros(self.n_envs, np.float32) if self.changes_reward else None,
         )
 
     def new_mask(self, leading: tuple[int, ...]) -> np.ndarray | None:

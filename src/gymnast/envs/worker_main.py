@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
 import multiprocessing
 import os
 import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -23,15 +25,20 @@ import cloudpickle
 import gymnasium as gym
 import numpy as np
 
+from gymnast import own_code
 from gymnast.envs.actions import layout as layout_of
 from gymnast.envs.inprocess import IDLE, InProcessVector
 from gymnast.envs.spaces import allocate, n_masked_actions
 from gymnast.envs.vector import EndedEpisode, StepRow, some_rows
-from gymnast.errors import GymnastError
+from gymnast.errors import RAISED_BY_ENVS, GymnastError
+from gymnast.redaction import logger, redact
 
 # Columns of `SharedRows.control`, one line per worker.
 REQUEST, ENDED, AT, ASLEEP = range(4)
 STEP, COMMAND = 0, 1  # values of REQUEST: step with the shared actions, or read a command from the pipe
+SAFE_PATH, WHILE_STARTING = "PYTHONSAFEPATH", "while gymnast starts a process"
+"""Python reads this variable and then does not look for modules in the current folder."""
+NOTICE = "notice"  # a warning in the pipe, before whatever else the worker has to say
 RAISED = -1  # value of ENDED and COUNT: the step raised, the traceback is in the pipe
 # Columns of `SharedRows.lanes`, one line per lane: what it does, how many episodes its last step ended, the env being stepped.
 STATE, COUNT, LANE_AT = range(3)
@@ -55,6 +62,7 @@ class SharedRows:
         layout: list[tuple[str, tuple[int, ...], Any]] = [  # name, shape of one env's entry, dtype
             *((f"obs{key}", array.shape[1:], array.dtype) for key, array in one_obs.items()),
             ("reward", (), np.float64),  # wide, so that the caller's array decides on the precision
+            ("own_reward", (), np.float64),
             ("terminated", (), np.bool_),
             ("truncated", (), np.bool_),
             ("mask", (n_masked_actions(action_space) or 0,), np.bool_),
@@ -77,6 +85,7 @@ class SharedRows:
             terminated=arrays["terminated"],
             truncated=arrays["truncated"],
             mask=arrays["mask"] if description["has_action_mask"] else None,
+            own_reward=arrays["own_reward"] if description["changes_reward"] else None,
         )
         self.parts: list[StepRow] = []
         """Rows of each lane, as views made once; the pool fills it."""
@@ -106,7 +115,7 @@ class SharedRows:
 def _open(name: str | None, size: int) -> SharedMemory:
     if name is None:
         return SharedMemory(create=True, size=size)
-    # The trainer owns the block. Before Python 3.13 the common resource tracker hears of it twice, which is harmless.
+    # The trainer owns the block. Before Python 3.13 the common resource tracker is told of it twice, which is harmless.
     options: dict[str, Any] = {"track": False} if sys.version_info >= (3, 13) else {}
     return SharedMemory(name, **options)
 
@@ -130,22 +139,29 @@ def run(channel: Channel, payload: bytes, die_by_signal: bool) -> None:
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
+    started()
     die_with_trainer(die_by_signal)
     np.random.seed()  # noqa: NPY002 - forked workers would share the global generator that some envs draw from
     conn = channel.conn
     with contextlib.suppress(BrokenPipeError, EOFError, ConnectionResetError):
+        logger("gymnast").addHandler(Mail(conn))
         try:
             vector = _make_envs(payload, channel.envs.stop - channel.envs.start)
-        except BaseException:
-            conn.send(("raised", traceback.format_exc()))
+        except BaseException as error:
+            conn.send(_failure(error))
             return
         if "cv2" in sys.modules:
             sys.modules["cv2"].setNumThreads(1)  # every core has a worker already
-        kept = ("observation_space", "action_space", "has_action_mask", "exact_resume")
+        kept = ("observation_space", "action_space", "has_action_mask", "changes_reward", "exact_resume")
         conn.send(("ok", {key: getattr(vector, key) for key in kept}))
         _, arguments = conn.recv()
         shared = SharedRows(*arguments)
         conn.send(("ok", None))
+        parts = [(vector, channel.envs)]
+        if isinstance(vector, Halves):
+            parts = list(zip(vector.bottoms, halves(channel.envs), strict=True))
+        for bottom, slots in parts:
+            bottom.first_look.first_slot = slots.start
         serve = _serve_lanes if isinstance(vector, Halves) else _serve
         serve(channel, vector, shared)
         for bottom in vector.bottoms if isinstance(vector, Halves) else [vector]:
@@ -153,11 +169,28 @@ def run(channel: Channel, payload: bytes, die_by_signal: bool) -> None:
         shared.release()
 
 
+class Mail(logging.Handler):
+    """Sends warnings to the trainer, which says them once for all workers and in the run's log.
+
+    It learns of them with the next thing it reads from this worker: a result, or an ended episode.
+    """
+
+    def __init__(self, conn: Connection) -> None:
+        super().__init__(logging.WARNING)
+        self._conn = conn
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One warning, and by which key it is said only once."""
+        text = record.getMessage().removeprefix("warning: ")
+        with contextlib.suppress(OSError):
+            self._conn.send((NOTICE, (getattr(record, "once", None), text)))
+
+
 def _make_envs(payload: bytes, count: int) -> Any:
     make, by_lanes, action_mask, specs = cloudpickle.loads(payload)
+    register_all(specs)
     if by_lanes:
         return Halves(make, count)
-    register_all(specs)
     return InProcessVector(make, count, action_mask=action_mask)
 
 
@@ -167,16 +200,27 @@ class LazyEntry:
     def __init__(self, packed: bytes) -> None:
         self._packed = packed
 
+    def thing(self) -> Any:
+        """The object itself."""
+        return cloudpickle.loads(self._packed)
+
     def __call__(self, *args: Any, **kwargs: Any) -> gym.Env:
-        """Make the env."""
-        env: gym.Env = cloudpickle.loads(self._packed)(*args, **kwargs)
+        """Unpack the entry point and make the env."""
+        env: gym.Env = self.thing()(*args, **kwargs)
         return env
 
 
 def register_all(specs: bytes) -> None:
-    """Register what `workers.registered` packed."""
-    for spec in cloudpickle.loads(specs):
+    """Register what `workers.registered` packed.
+
+    The user's module registers its envs once more when it is imported for an id such as `module:Env-v0`. Gymnasium warns of each,
+    in every process.
+    """
+    warnings.filterwarnings("ignore", message=".*Overriding environment")
+    envs, objects = cloudpickle.loads(specs)
+    for spec in envs:
         gym.registry.setdefault(spec.id, spec)
+    own_code.unpack_later({name: packed.thing for name, packed in objects.items()})
 
 
 def _serve(channel: Channel, vector: Any, shared: SharedRows) -> None:
@@ -189,10 +233,10 @@ def _serve(channel: Channel, vector: Any, shared: SharedRows) -> None:
         if control[REQUEST] == STEP:
             try:
                 ended = vector.step(actions, part)
-            except BaseException:
+            except BaseException as error:
                 control[ENDED] = RAISED
                 done.release()
-                conn.send(("raised", traceback.format_exc()))
+                conn.send(_failure(error))
                 return
             control[ENDED] = len(ended)
             done.release()
@@ -212,11 +256,16 @@ def _obey(conn: Connection, vector: Any, part: StepRow) -> bool:
             return False
         arguments = (*arguments, part) if command == "reset" else arguments
         conn.send(("ok", getattr(vector, command)(*arguments)))
-    except GymnastError as error:
-        conn.send(("refused", str(error)))
-    except Exception:
-        conn.send(("raised", traceback.format_exc()))
+    except RAISED_BY_ENVS as error:
+        conn.send(_failure(error))
     return True
+
+
+def _failure(error: BaseException) -> tuple[str, str]:
+    """What to tell the trainer: our own errors say all that there is, and no new worker would fare better."""
+    if isinstance(error, GymnastError):
+        return "refused", str(error)
+    return "raised", redact(traceback.format_exc())
 
 
 def halves(envs: slice) -> tuple[slice, slice]:
@@ -234,6 +283,7 @@ class Halves:
         first = self.vectors[0]
         self.observation_space, self.action_space = first.observation_space, first.action_space
         self.has_action_mask, self.exact_resume = first.has_action_mask, first.exact_resume
+        self.changes_reward = first.changes_reward
         self.bottoms = [_bottom(vector) for vector in self.vectors]
 
     def reset(self, seeds: Sequence[int], rows: StepRow) -> None:
@@ -247,7 +297,7 @@ class Halves:
         return {key: value + second[key] if isinstance(value, list) else value for key, value in first.items()}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Restore every slot."""
+        """Give each half the state of its slots."""
         for vector, part in zip(self.vectors, self.parts, strict=True):
             vector.load_state({key: v[part] if isinstance(v, list) else v for key, v in state.items()})
 
@@ -264,7 +314,7 @@ class Halves:
         return getattr(self.vectors[which], what)(index - self.parts[which].start)
 
     def close(self) -> None:
-        """Close both."""
+        """Close the envs of both halves."""
         for vector in self.vectors:
             vector.close()
 
@@ -311,9 +361,9 @@ def _serve_lanes(channel: Channel, vectors: Halves, shared: SharedRows) -> None:
             rests[turn][...] = False
         try:
             ended = vectors.vectors[turn].step(actions[turn], rows[turn])
-        except BaseException:
+        except BaseException as error:
             states[turn, COUNT], states[turn, STATE] = RAISED, DONE
-            conn.send(("raised", traceback.format_exc()))
+            conn.send(_failure(error))
             return
         states[turn, COUNT], states[turn, STATE] = len(ended), DONE
         if ended:
@@ -331,6 +381,12 @@ def _send_ended(conn: Connection, ended: Sequence[EndedEpisode], offset: int, la
             plain = (bool, int, float, str, np.ndarray, np.generic)
             episode.infos = {key: value for key, value in episode.infos.items() if isinstance(value, plain)}
         conn.send(ended if lane is None else (lane, ended))
+
+
+def started() -> None:
+    """What a user's env starts itself finds its modules as usual."""
+    if os.environ.get(SAFE_PATH) == WHILE_STARTING:
+        del os.environ[SAFE_PATH]
 
 
 def die_with_trainer(by_signal: bool) -> None:

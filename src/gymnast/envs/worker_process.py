@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -13,10 +14,14 @@ from multiprocessing import resource_tracker
 from typing import Any
 
 from gymnast.envs import worker_main
+from gymnast.envs.first_look import warn
 from gymnast.envs.worker_main import COMMAND, REQUEST, SharedRows
+from gymnast.timing import AwakeClock
 
 ALIVE_CHECK_SECONDS = 0.1
 CLOSE_SECONDS = 0.5
+awake = AwakeClock(most=2 * ALIVE_CHECK_SECONDS)
+"""The clock of all deadlines of workers; whoever waits for one looks at it every `ALIVE_CHECK_SECONDS`."""
 
 
 class WorkerError(Exception):
@@ -40,7 +45,7 @@ class Worker:
         channel = worker_main.Channel(theirs, self.go, self.done, index, envs)
         arguments = (channel, payload, lasting)
         self.process = context.Process(target=worker_main.run, args=arguments, daemon=True, name=f"env worker {index}")
-        with main_module_hidden():
+        with clean_start():
             self.process.start()
         theirs.close()  # so that reading from a dead worker ends
 
@@ -52,16 +57,20 @@ class Worker:
     def receive(self, deadline: float) -> Any:
         """Block until the worker has sent something."""
         try:
-            while not self.conn.poll(ALIVE_CHECK_SECONDS):
-                self.check(deadline)
-            return self.conn.recv()
+            while True:
+                while not self.conn.poll(ALIVE_CHECK_SECONDS):
+                    self.check(deadline)
+                received = self.conn.recv()
+                if not _is_notice(received):
+                    return received
+                warn(*received[1])
         except (EOFError, OSError):
             self.process.join(1)
             raise self._dead() from None
 
     def reply(self, patience: float = 1) -> Any:
         """The result of a command."""
-        return self.message(time.monotonic() + patience * self.timeout)[1]
+        return self.message(awake() + patience * self.timeout)[1]
 
     def message(self, deadline: float) -> tuple[Any, Any]:
         """What the worker sends next and about what; raises where it failed."""
@@ -73,10 +82,10 @@ class Worker:
         return about, value
 
     def check(self, deadline: float) -> None:
-        """Raise if the process has died or is late."""
+        """Raise if the process has died or is late; deadlines are on the clock `awake`."""
         if not self.process.is_alive():
             raise self._dead()
-        if time.monotonic() > deadline:
+        if awake() > deadline:
             raise WorkerError(self, f"gave no answer within {self.timeout:g} s and was taken to hang")
 
     def _dead(self) -> WorkerError:
@@ -122,19 +131,24 @@ class Resources:
 
 
 @contextlib.contextmanager
-def main_module_hidden() -> Iterator[None]:
-    """Keep a new process from running the user's script again, which may import torch or start another pool."""
+def clean_start() -> Iterator[None]:
+    """Keep a new process from running the user's script again, which may import torch or start another pool, and from taking
+    a `random.py` of the current folder for Python's own."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
+    asked = worker_main.SAFE_PATH in os.environ
+    os.environ.setdefault(worker_main.SAFE_PATH, worker_main.WHILE_STARTING)
     try:
         yield
     finally:
         sys.modules["__main__"] = main
+        if not asked:
+            del os.environ[worker_main.SAFE_PATH]
 
 
 @contextlib.contextmanager
 def deaf_to_stop_signals() -> Iterator[None]:
-    """Processes started meanwhile do not hear SIGTERM and SIGHUP, which come to the whole process group (by `timeout`, a service
+    """Processes started meanwhile get no SIGTERM and SIGHUP, which come to the whole process group (by `timeout`, a service
     manager, a lost terminal) and are for the trainer alone."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -150,12 +164,18 @@ def start_tracker() -> None:
     """Start the process that frees shared memory when this one is killed. It lets SIGTERM through to whoever starts it, so it
     must run before others are started deaf."""
     if sys.platform != "win32":
-        with deaf_to_stop_signals():
+        with clean_start(), deaf_to_stop_signals():
             resource_tracker.ensure_running()
+
+
+def _is_notice(received: Any) -> bool:
+    return isinstance(received, tuple) and received[0] == worker_main.NOTICE
 
 
 def _exception(trace: str) -> str:
     """The exception of a traceback in one line: all that follows the last quoted line of code."""
     lines = trace.strip().splitlines()
     quoted = [number for number, line in enumerate(lines) if line.startswith(" ")]
-    return " ".join(lines[quoted[-1] + 1 if quoted else 0 :])
+    if quoted:
+        lines = lines[quoted[-1] + 1 :]
+    return " ".join(lines)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import logging
 import multiprocessing
-import time
 from collections.abc import Callable, Sequence
 from multiprocessing import util
 from typing import Any, Literal
@@ -20,6 +18,8 @@ import cloudpickle
 import gymnasium as gym
 import numpy as np
 
+from gymnast import own_code
+from gymnast.amounts import count
 from gymnast.envs.inprocess import IDLE, MakeEnv
 from gymnast.envs.spaces import copy_rows
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
@@ -28,17 +28,22 @@ from gymnast.envs.worker_process import (
     Resources,
     Worker,
     WorkerError,
+    awake,
+    clean_start,
     deaf_to_stop_signals,
-    main_module_hidden,
     start_tracker,
 )
 from gymnast.errors import EnvError
+from gymnast.redaction import logger
 
 MakeVector = Callable[[int], VectorEnv]
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 PRELOADED = ["gymnast.envs.worker_main", "gymnast.envs.make"]  # without torch
-PRELOADED_FOR_ATARI = ["gymnast.envs.families.atari.game", "ale_py", "cv2"]
+REPLACED = (
+    "%s\nThe worker is replaced (restart %d of %d). Its running episodes are lost and new ones take their place, so from "
+    "here on this run differs from one with the same seed that lost no worker."
+)
 LOAD_PATIENCE = 10  # load_state may repeat whole episodes: it may take this many times the usual timeout
 
 
@@ -77,7 +82,6 @@ class WorkerPool(VectorEnv):
         self._under_way: dict[
             int, float
         ] = {}  # lanes whose step has not ended, in the order of sending, and their deadlines
-        self._failed: dict[int, WorkerError] = {}
         self._next_look = 0.0
         self._resources = Resources()
         # Runs before multiprocessing waits for its children at exit, which ignore the signal it sends them.
@@ -92,6 +96,8 @@ class WorkerPool(VectorEnv):
                 self._attach(worker)
         except WorkerError as failure:
             self.close()
+            if failure.refused:
+                raise EnvError(failure.what) from None
             raise EnvError(f"{_name(failure.worker)} {failure.what} while making its envs.{failure.trace}") from None
         except BaseException:
             self.close()
@@ -99,6 +105,7 @@ class WorkerPool(VectorEnv):
         self.observation_space = self._description["observation_space"]
         self.action_space = self._description["action_space"]
         self.has_action_mask = self._description["has_action_mask"]
+        self.changes_reward = self._description["changes_reward"]
         self.exact_resume = self._description["exact_resume"]
 
     @property
@@ -150,7 +157,7 @@ class WorkerPool(VectorEnv):
         """Wait for all workers, then replace those that failed."""
         shared, stepping = self._resources.shared, self._stepping
         assert shared is not None
-        deadline = time.monotonic() + self.timeout
+        deadline = awake() + self.timeout
         failures: list[WorkerError] = []
         ended: list[EndedEpisode] = []
         for worker in stepping:
@@ -265,15 +272,18 @@ class WorkerPool(VectorEnv):
     def _replace(self, failure: WorkerError) -> None:
         """Put a fresh worker with freshly seeded envs in the place of a failed one, or close everything and raise."""
         while True:
+            if failure.refused:  # what an env returns is wrong, and a fresh one would return the same
+                self.close()
+                raise EnvError(failure.what)
             text, old = self._explain(failure), failure.worker
             if self.on_failure == "abort" or self._restarts >= self.max_restarts:
-                spent = (
-                    f"Env workers failed more than {self.max_restarts} times. " if self.on_failure == "restart" else ""
-                )
+                spent = ""
+                if self.on_failure == "restart":
+                    spent = f"Env workers failed more than {self.max_restarts} times. "
                 self.close()
                 raise EnvError(spent + text)
             self._restarts += 1
-            log.warning("%s\nThe worker is replaced (restart %d of %d).", text, self._restarts, self.max_restarts)
+            log.warning(REPLACED, text, self._restarts, self.max_restarts)
             old.kill()
             for i in range(old.envs.start, old.envs.stop):
                 sequence = np.random.SeedSequence([self._original_seeds[i] or 0, self._restarts])
@@ -312,8 +322,8 @@ class WorkerPool(VectorEnv):
         return {"env/worker_restarts": self._restarts}
 
     def describe(self) -> str:
-        """For the log."""
-        return f"{self.n_envs} envs in {self.n_workers} worker process{'es' if self.n_workers > 1 else ''}"
+        """How the envs are stepped, in words for the log."""
+        return f"{self.n_envs} envs in {count(self.n_workers, 'worker process', 'worker processes')}"
 
     def close(self) -> None:
         """End all workers and free the shared memory."""
@@ -321,45 +331,58 @@ class WorkerPool(VectorEnv):
         self._resources.close()
 
 
-def start_server(context: Any = None, *, atari: bool = False) -> None:
+def start_server(context: Any = None, preload: Sequence[str] = ()) -> None:
     """Start the server that workers are forked from, if it does not run yet; it goes on by itself.
 
-    Modules are imported once there, and each worker shares their memory.
+    Modules are imported once there, those of the env's family included, and each worker shares their memory.
     """
     from multiprocessing import forkserver
 
     context = context or multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED + (PRELOADED_FOR_ATARI if atari else []))
+    context.set_forkserver_preload([*PRELOADED, *preload])
     start_tracker()
-    with main_module_hidden(), deaf_to_stop_signals():
+    with clean_start(), deaf_to_stop_signals():
         forkserver.ensure_running()
 
 
 def _payload(make: MakeEnv | MakeVector, by_lanes: bool, action_mask: bool) -> bytes:
     """What a worker needs to make its envs."""
     try:
-        return bytes(cloudpickle.dumps((make, by_lanes, action_mask, None if by_lanes else registered())))
+        return bytes(cloudpickle.dumps((make, by_lanes, action_mask, registered(envs=not by_lanes))))
     except Exception as error:
         raise EnvError(f"The function that makes the env cannot be sent to a worker process: {error}") from error
 
 
-def registered() -> bytes:
-    """All registered envs, for a process that does not run the user's script.
+def registered(*, envs: bool = True) -> bytes:
+    """All registered envs, and the objects that configs of this program name, for a process that does not run its script.
 
-    Classes and functions are unpacked there only when their env is made: the modules of the others, with torch perhaps, stay
+    Classes and functions are unpacked there only when they are needed: the modules of the others, with torch perhaps, stay
     unimported.
     """
     specs = []
-    for spec in gym.registry.values():
+    for spec in gym.registry.values() if envs else ():
         if callable(spec.entry_point):
-            try:
-                later = LazyEntry(cloudpickle.dumps(spec.entry_point))
-            except Exception:  # cannot be sent; an env that is not needed must not stand in the way
-                log.debug("env %s cannot be sent to worker processes", spec.id)
+            later = _packed(spec.entry_point, spec.id)
+            if later is None:
                 continue
             spec = dataclasses.replace(spec, entry_point=later, vector_entry_point=None)  # noqa: PLW2901
         specs.append(spec)
-    return bytes(cloudpickle.dumps(specs))
+    objects = {name: _packed(thing, name) for name, thing in own_code.remembered().items()}
+    return bytes(cloudpickle.dumps((specs, {name: later for name, later in objects.items() if later is not None})))
+
+
+def can_be_sent(thing: Any) -> bool:
+    """Whether worker processes can have an object of this program."""
+    return _packed(thing, "object") is not None
+
+
+def _packed(thing: Any, name: str) -> LazyEntry | None:
+    """The object for another process; None where it cannot be sent, which must not stand in the way of those that can."""
+    try:
+        return LazyEntry(cloudpickle.dumps(thing))
+    except Exception:
+        log.debug("'%s' cannot be sent to worker processes", name)
+        return None
 
 
 def _name(worker: Worker) -> str:

@@ -93,8 +93,10 @@ class Audit:
         episode = np.cumsum(self.steps == 1)[self.rewards != usual]
         gaps = np.diff(events)[np.diff(episode) == 0]
         share = float((self.rewards == usual).mean())
-        spread = (float(gaps.mean()), float(np.median(gaps)), int(gaps.max())) if gaps.size else (None, None, None)
-        return {"usual": float(usual), "share": share, "mean": spread[0], "median": spread[1], "max": spread[2]}
+        found: dict[str, float | None] = {"usual": float(usual), "share": share}
+        if not gaps.size:
+            return {**found, "mean": None, "median": None, "max": None}
+        return {**found, "mean": float(gaps.mean()), "median": float(np.median(gaps)), "max": int(gaps.max())}
 
 
 def audit(envs: VectorEnv, act: Act, episodes: int, seeds: Sequence[int], on_episode: Callable[[int], None]) -> Audit:
@@ -166,10 +168,9 @@ def scaling_advice(rewards: np.ndarray, steps: np.ndarray, gamma: float = 0.99) 
         following = rewards[i] + (0.0 if last else gamma * following)
         returns[i] = following
     size = float(np.abs(returns).mean())
-    largest, usual = (
-        float(np.abs(rewards).max()),
-        float(np.median(np.abs(rewards[rewards != 0]))) if rewards.any() else 0.0,
-    )
+    largest, usual = float(np.abs(rewards).max()), 0.0
+    if rewards.any():
+        usual = float(np.median(np.abs(rewards[rewards != 0])))
     if not rewards.any():
         advice = "No reward at all: explore longer, or shape the reward, before anything is scaled."
     elif (rewards == 0).mean() > SPARSE:

@@ -9,24 +9,25 @@ import torch
 
 from gymnast.envs.lanes import LanePool
 from gymnast.envs.vector import EndedEpisode, some_rows
-from gymnast.policies.actor_critic import ActorCritic
-from gymnast.rollout.acting import JudgingActor
+from gymnast.evaluation.quota import Quota
+from gymnast.policies.base import Policy
+from gymnast.rollout.acting import EvaluatingActor
 
 
 def play_episodes(
-    policy: ActorCritic,
+    policy: Policy,
     envs: LanePool,
-    quotas: np.ndarray,
+    quota: Quota,
     seeds: Sequence[int],
     *,
     deterministic: bool,
     most_steps: int,
     on_episode: Callable[[EndedEpisode], None],
 ) -> bool:
-    """Play the quota of every slot; `on_episode` hears of each. False when an episode does not end within `most_steps`."""
-    row, left = envs.new_row(), quotas.copy()
+    """Play the quota of every slot; `on_episode` is called after each. False when an episode does not end within `most_steps`."""
+    row = envs.new_row()
     device = next(policy.parameters()).device
-    actor = JudgingActor(policy, row, envs.lanes, device, None if deterministic else seeds)
+    actor = EvaluatingActor(policy, row, envs.lanes, device, None if deterministic else seeds)
     rows = [some_rows(row, slots) for slots in envs.lanes]
     since = np.zeros(len(envs.lanes), np.int64)  # steps of each lane since one of its episodes ended
     playing = 0
@@ -41,7 +42,7 @@ def play_episodes(
     with torch.inference_mode():
         envs.reset(seeds, row)
         for lane, slots in enumerate(envs.lanes):
-            if left[slots].any():
+            if quota.open[slots].any():
                 actor.place(lane).copy_from(row)
                 playing += act() if actor.full else 0
         playing += act()
@@ -54,14 +55,13 @@ def play_episodes(
                 ended = envs.recv_lane(lane, rows[lane])
                 since[lane] = 0 if ended else since[lane] + 1
                 for episode in ended:
-                    if left[episode.index] > 0:
-                        left[episode.index] -= 1
-                        if not left[episode.index]:
+                    if quota.take(episode.index, episode.length):
+                        if quota.rests(episode.index):
                             envs.rest(episode.index)
                         on_episode(episode)
                 if since[lane] > most_steps:
                     return False
-                if not left[slots].any():
+                if not quota.open[slots].any():
                     actor.placed.pop()  # it rests
                 playing += act() if actor.full else 0
             playing += act()

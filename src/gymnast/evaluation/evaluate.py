@@ -16,16 +16,21 @@ import torch
 
 from gymnast.envs.lanes import LanePool
 from gymnast.envs.spaces import Observation
+from gymnast.envs.time_limits import ENDLESS_ADVICE
 from gymnast.envs.vector import EndedEpisode, VectorEnv
 from gymnast.errors import EnvError, NonFiniteError
 from gymnast.evaluation.by_lanes import play_episodes
 from gymnast.evaluation.exact import TabularModel, exact_return
-from gymnast.policies.actor_critic import ActorCritic
+from gymnast.evaluation.quota import Quota
+from gymnast.metrics.verdict import shown, spread
+from gymnast.policies.base import Policy
 
 MAX_EPISODE_STEPS = 1_000_000
+SHARED_METRICS = ("eval/return_mean", "eval/return_std", "eval/length_mean", "eval/success_rate", "eval/exact_return")
+"""What is logged of the further settings of `eval.env`."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Evaluation:
     """Outcome of one evaluation and the protocol it was made under."""
 
@@ -41,26 +46,57 @@ class Evaluation:
     """What the evaluation envs have other than the training envs."""
     protocol: dict[str, Any] | None = None
     """How the game was played, where scores of other protocols cannot be compared (Atari)."""
+    engine: str | None = None
+    """What played the episodes where it was not Gymnasium's own env: `EnvPool 1.2.5`."""
+    steps_before: int = 0
+    """Env steps of a first look at fewer episodes, which do not count."""
+    others: dict[str, Evaluation] = field(default_factory=dict)
+    """The same weights under the further settings of `eval.env`, by name; they decide nothing."""
+
+    def __repr__(self) -> str:
+        return f"Evaluation({self.sentence()})"
 
     @property
     def mean(self) -> float:
-        """Mean return."""
+        """Mean return over all episodes."""
         return math.fsum(self.returns) / len(self.returns)
+
+    @property
+    def score(self) -> float:
+        """What the evaluation counts: the exact expectation where there is one."""
+        if self.exact is None:
+            return self.mean
+        return self.exact
 
     @property
     def std(self) -> float:
         """Population standard deviation of returns."""
+        if min(self.returns) == max(self.returns):
+            return 0.0  # the mean of equal returns may be off by a rounding error, and so would be their deviation
         return float(np.std(self.returns))
 
-    def sentence(self) -> str:
-        """`500.0 ± 0.0 over 100 episodes, deterministic`."""
+    @property
+    def steps(self) -> int:
+        """Env steps that were played, under all settings."""
+        return self.steps_before + sum(self.lengths) + sum(other.steps for other in self.others.values())
+
+    def sentence(self, threshold: float | None = None) -> str:
+        """`500.0 ± 0.0 over 100 episodes, deterministic`; no score is rounded across the threshold."""
         how = "deterministic" if self.deterministic else "sampled"
-        exact = "" if self.exact is None else f" (exact expectation {self.exact:.4g})"
-        regret = f", regret {_number(math.fsum(self.regrets) / len(self.regrets))}" if self.regrets else ""
-        return f"{_number(self.mean)} ± {_number(self.std)} over {len(self.returns)} episodes, {how}{exact}{regret}"
+        exact = ""
+        if self.exact is not None:
+            exact = f" (exact expectation {shown(self.exact, threshold, digits=4)})"
+        regret = ""
+        if self.regrets:
+            regret = f", regret {shown(math.fsum(self.regrets) / len(self.regrets))}"
+        engine = "" if self.engine is None else f", played by {self.engine}"
+        score = (
+            f"{shown(self.mean, threshold)} ± {spread(self.std, self.mean)} over {len(self.returns)} episodes, {how}"
+        )
+        return f"{score}{engine}{exact}{regret}"
 
     def metrics(self) -> dict[str, float | None]:
-        """By catalogue name."""
+        """What was measured, by catalogue name."""
         steps = sum(self.lengths)
         return {
             "eval/return_mean": self.mean,
@@ -73,6 +109,15 @@ class Evaluation:
             "eval/regret": math.fsum(self.regrets) / len(self.regrets) if self.regrets else None,
             "eval/episodes": float(len(self.returns)),
             "eval/exact_return": self.exact,
+        } | self._metrics_of_others()
+
+    def _metrics_of_others(self) -> dict[str, float | None]:
+        """`eval.NAME/return_mean` and its like for every further setting."""
+        return {
+            metric.replace("eval/", f"eval.{name}/", 1): value
+            for name, other in self.others.items()
+            for metric, value in other.metrics().items()
+            if metric in SHARED_METRICS
         }
 
     def as_json(self) -> dict[str, Any]:
@@ -90,21 +135,13 @@ class Evaluation:
             "exact": self.exact,
             "differences": self.differences,
             "protocol": self.protocol,
+            "engine": self.engine,
+            "settings": {name: other.as_json() for name, other in self.others.items()},
         }
 
 
-def _number(value: float) -> str:
-    return f"{value:.1f}" if abs(value) >= 100 or value == round(value) else f"{value:.3g}"
-
-
-def quotas(episodes: int, n_envs: int) -> np.ndarray:
-    """Episodes per slot, fixed before anything is played."""
-    share, rest = divmod(episodes, n_envs)
-    return np.array([share + (i < rest) for i in range(n_envs)])
-
-
 def evaluate(
-    policy: ActorCritic,
+    policy: Policy,
     envs: VectorEnv,
     episodes: int,
     seeds: Sequence[int],
@@ -113,11 +150,18 @@ def evaluate(
     generator: torch.Generator | None = None,
     tabular: TabularModel | None = None,
     on_episode: Callable[[int], None] | None = None,
+    most_steps: int | None = None,
+    steps: int | None = None,
 ) -> Evaluation:
-    """Play `episodes` whole episodes on `envs`; nothing about the policy changes."""
-    if isinstance(envs, LanePool):
-        return _evaluate_lanes(policy, envs, episodes, seeds, deterministic, on_episode)
-    left = quotas(episodes, envs.n_envs)
+    """Play `episodes` whole episodes on `envs`; nothing about the policy changes.
+
+    With `steps` every slot plays its share of them and then its last episode to the end. `on_episode` hears of how many episodes,
+    or steps, have been played. An episode of more than `most_steps` is an error.
+    """
+    most_steps = most_steps or MAX_EPISODE_STEPS
+    quota = Quota(envs.n_envs, episodes, steps)
+    if isinstance(envs, LanePool) and policy.state_shape is None:
+        return _evaluate_lanes(policy, envs, quota, seeds, deterministic, on_episode, most_steps)
     result = Evaluation([], [], [], deterministic)
     row = envs.new_row()
     device = next(policy.parameters()).device
@@ -125,60 +169,67 @@ def evaluate(
     obs, mask = tensors(row.obs), None if row.mask is None else torch.from_numpy(row.mask)
     actions = np.zeros((envs.n_envs, *policy.distribution.action_shape), _numpy_dtype(policy))
     started = np.zeros(envs.n_envs, np.int64)  # step at which each slot's episode began
+    state = policy.initial_state(envs.n_envs)
     with torch.inference_mode():
         envs.reset(seeds, row)
-        for index in np.flatnonzero(left == 0).tolist():
+        for index in np.flatnonzero(~quota.open).tolist():
             envs.rest(index)
         for step in itertools.count():
-            noise = None if deterministic else policy.distribution.noise((envs.n_envs,), generator)
-            action, _, _ = policy.act(_to(device, obs), noise, None if mask is None else mask.to(device))
-            actions[...] = action.cpu().numpy()
+            noise = None
+            if not deterministic:
+                noise = policy.distribution.noise((envs.n_envs,), generator)
+            outputs = policy.act(_to(device, obs), noise, None if mask is None else mask.to(device), state)
+            actions[...] = outputs["action"].cpu().numpy()
+            state = outputs.get("state")
             for episode in envs.step(actions, row):
                 started[episode.index] = step + 1
-                if left[episode.index] > 0:
-                    left[episode.index] -= 1
-                    if not left[episode.index]:
+                if state is not None:
+                    state[episode.index] = 0.0
+                if quota.take(episode.index, episode.length):
+                    if quota.rests(episode.index):
                         envs.rest(episode.index)
                     _record(result, episode)
                     if on_episode is not None:
-                        on_episode(len(result.returns))
-            if len(result.returns) == episodes:
+                        on_episode(quota.played)
+            if not quota.open.any():
                 break
-            if step >= MAX_EPISODE_STEPS and step - started[left > 0].min() >= MAX_EPISODE_STEPS:
-                raise _endless()
-        if tabular is not None and (mask is None or tabular.mask is not None):
+            if step >= most_steps and step - started[quota.open].min() >= most_steps:
+                raise _endless(most_steps)
+        # What a policy remembers is no part of the table's states.
+        known = tabular is not None and policy.state_shape is None
+        if tabular is not None and known and (mask is None or tabular.mask is not None):
             result.exact = exact(policy, tabular, deterministic=deterministic, masked=mask is not None)
     return result
 
 
 def _evaluate_lanes(
-    policy: ActorCritic,
+    policy: Policy,
     envs: LanePool,
-    episodes: int,
+    quota: Quota,
     seeds: Sequence[int],
     deterministic: bool,
     on_episode: Callable[[int], None] | None,
+    most_steps: int,
 ) -> Evaluation:
     played: list[EndedEpisode] = []
 
     def take(episode: EndedEpisode) -> None:
         played.append(episode)
         if on_episode is not None:
-            on_episode(len(played))
+            on_episode(quota.played)
 
-    share = quotas(episodes, envs.n_envs)
     if not play_episodes(
-        policy, envs, share, seeds, deterministic=deterministic, most_steps=MAX_EPISODE_STEPS, on_episode=take
+        policy, envs, quota, seeds, deterministic=deterministic, most_steps=most_steps, on_episode=take
     ):
-        raise _endless()
+        raise _endless(most_steps)
     result = Evaluation([], [], [], deterministic)
     for episode in sorted(played, key=lambda one: one.index):  # in the order of slots, whoever was faster
         _record(result, episode)
     return result
 
 
-def _endless() -> EnvError:
-    return EnvError("An evaluation episode does not end: set env.time_limit (eval.env.time_limit for evaluation only).")
+def _endless(steps: int) -> EnvError:
+    return EnvError(f"An evaluation episode does not end: {steps:,} steps were played. Please {ENDLESS_ADVICE}.")
 
 
 def _record(result: Evaluation, episode: EndedEpisode) -> None:
@@ -208,19 +259,27 @@ def success_of(episode: EndedEpisode) -> bool | None:
 def regret_of(episode: EndedEpisode) -> float | None:
     """The regret of the episode, where the env tells it (bandits do)."""
     regret = episode.infos.get("regret")
-    return float(regret) if isinstance(regret, (int, float, np.floating)) else None
+    if isinstance(regret, (int, float, np.floating)):
+        return float(regret)
+    return None
 
 
-def exact(policy: ActorCritic, model: TabularModel, *, deterministic: bool = True, masked: bool = False) -> float:
+def exact(policy: Policy, model: TabularModel, *, deterministic: bool = True, masked: bool = False) -> float:
     """Exact expected return of the policy under the env's transition table; `masked` where it acts under masks."""
     device = next(policy.parameters()).device
-    states = torch.arange(len(model.initial_distribution), device=device)
-    mask = torch.from_numpy(model.mask).to(device) if masked and model.mask is not None else None
+    n_states = len(model.initial_distribution)
+    if model.observations is None:
+        states = torch.arange(n_states)
+    else:
+        states = torch.from_numpy(model.observations)
+    mask = None
+    if masked and model.mask is not None:
+        mask = torch.from_numpy(model.mask).to(device)
     with torch.inference_mode():
-        actions, params, _ = policy.act(states, None, mask)
-        probabilities = torch.softmax(params, -1).cpu().numpy()
+        outputs = policy.act(states.to(device), None, mask)
+        probabilities = torch.softmax(outputs["params"], -1).cpu().numpy()
     if deterministic:
-        probabilities = np.eye(probabilities.shape[1])[actions.cpu().numpy()]
+        probabilities = np.eye(probabilities.shape[1])[outputs["action"].cpu().numpy()]
     return exact_return(model.P, model.initial_distribution, probabilities, model.horizon)
 
 
@@ -234,8 +293,12 @@ def tensors(obs: Observation) -> Any:
 def _to(device: torch.device, obs: Any) -> Any:
     if device.type == "cpu":
         return obs
-    return {key: tensor.to(device) for key, tensor in obs.items()} if isinstance(obs, dict) else obs.to(device)
+    if isinstance(obs, dict):
+        return {key: tensor.to(device) for key, tensor in obs.items()}
+    return obs.to(device)
 
 
-def _numpy_dtype(policy: ActorCritic) -> Any:
-    return np.float32 if policy.distribution.action_dtype == torch.float32 else np.int64
+def _numpy_dtype(policy: Policy) -> Any:
+    if policy.distribution.action_dtype == torch.float32:
+        return np.float32
+    return np.int64

@@ -1,4 +1,5 @@
-"""Exact evaluation of tabular policies: dynamic programming on the transition table that toy-text envs carry.
+"""Exact evaluation of tabular policies: dynamic programming on the transition table that toy-text envs carry (for
+Blackjack on ours).
 
 A hundred episodes cannot tell a good toy-text policy from an optimal one: the optimal FrozenLake policy (0.744) misses
 the threshold of 0.70 in 13 % of such evaluations. The table `env.unwrapped.P` gives the expected return without any
@@ -16,6 +17,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces, wrappers
+from gymnasium.envs.toy_text.blackjack import BlackjackEnv
+
+from gymnast.evaluation.blackjack import MOST_CARDS, blackjack
 
 Outcome = tuple[float, int, float, bool]
 """Probability, next state, reward, terminated."""
@@ -31,7 +35,6 @@ TRANSPARENT_WRAPPERS = (
     wrappers.RenderCollection,
     wrappers.HumanRendering,
 )
-MAX_SWEEPS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -89,24 +92,15 @@ class TabularModel:
     """Steps of the TimeLimit; None when episodes are never cut off."""
     mask: np.ndarray | None = None
     """`[S, A]` possible actions, where the env can tell them for every state (Taxi's `action_mask`)."""
+    observations: np.ndarray | None = None
+    """What the policy sees in each state, where that is not the state's number."""
 
 
 def why_not_tabular(env: gym.Env) -> str | None:
     """Why no exact evaluation of `env` is possible, as a sentence; None when it is."""
     inner = env.unwrapped
-    table, initial = getattr(inner, "P", None), getattr(inner, "initial_state_distrib", None)
-    if not isinstance(table, Mapping) or initial is None:
-        return f"{_name(env)} has no transition table (P and initial_state_distrib)."
-    observation, action = inner.observation_space, inner.action_space
-    if not (isinstance(observation, spaces.Discrete) and isinstance(action, spaces.Discrete)):
-        return f"{_name(env)} has spaces that are not discrete: {observation}, {action}."
-    if observation.start != 0 or action.start != 0:
-        return f"{_name(env)} does not number its states and actions from 0: {observation}, {action}."
-    if len(table) != observation.n or any(len(actions) != action.n for actions in table.values()):
-        return f"{_name(env)}'s transition table does not cover its states and actions."
-    if getattr(inner, "fickle_passenger", False):
-        # Taxi draws the new destination in step(), and whether it will is hidden from state and table.
-        return "Taxi's fickle passenger changes the destination outside the transition table."
+    if type(inner) is not BlackjackEnv and (reason := _why_no_table(inner, _name(env))) is not None:
+        return reason
     layer: Any = env
     while isinstance(layer, gym.Wrapper):
         if type(layer) not in TRANSPARENT_WRAPPERS:
@@ -115,22 +109,50 @@ def why_not_tabular(env: gym.Env) -> str | None:
     return None
 
 
+def _why_no_table(inner: Any, name: str) -> str | None:
+    """Why the env itself gives no table that describes it."""
+    table, initial = getattr(inner, "P", None), getattr(inner, "initial_state_distrib", None)
+    if not isinstance(table, Mapping) or initial is None:
+        return f"{name} has no transition table (P and initial_state_distrib)."
+    observation, action = inner.observation_space, inner.action_space
+    if not (isinstance(observation, spaces.Discrete) and isinstance(action, spaces.Discrete)):
+        return f"{name} has spaces that are not discrete: {observation}, {action}."
+    if observation.start != 0 or action.start != 0:
+        return f"{name} does not number its states and actions from 0: {observation}, {action}."
+    if len(table) != observation.n or any(len(actions) != action.n for actions in table.values()):
+        return f"{name}'s transition table does not cover its states and actions."
+    if getattr(inner, "fickle_passenger", False):
+        # Taxi draws the new destination in step(), and whether it will is hidden from state and table.
+        return "Taxi's fickle passenger changes the destination outside the transition table."
+    return None
+
+
 def tabular_model(env: gym.Env) -> TabularModel | None:
     """The model of a tabular env, made with its kwargs; None where `why_not_tabular` names a reason."""
     if why_not_tabular(env) is not None:
         return None
     inner: Any = env.unwrapped
+    limit = _time_limit(env)
+    if isinstance(inner, BlackjackEnv):
+        game = blackjack(sab=inner.sab, natural=inner.natural)
+        horizon = MOST_CARDS if limit is None else min(limit, MOST_CARDS)
+        return TabularModel(Transitions.from_table(game.table), game.start, horizon, observations=game.observations)
+    initial = np.asarray(inner.initial_state_distrib, np.float64)
+    mask = None
+    if callable(getattr(inner, "action_mask", None)):
+        mask = np.array([inner.action_mask(state) for state in range(len(inner.P))], bool)
+    return TabularModel(Transitions.from_table(inner.P), initial / initial.sum(), limit, mask)
+
+
+def _time_limit(env: gym.Env) -> int | None:
+    """The tightest of the TimeLimits around an env."""
     limits = []
     layer: Any = env
     while isinstance(layer, gym.Wrapper):
         if isinstance(layer, wrappers.TimeLimit):
             limits.append(layer._max_episode_steps)
         layer = layer.env
-    initial = np.asarray(inner.initial_state_distrib, np.float64)
-    mask = None
-    if callable(getattr(inner, "action_mask", None)):
-        mask = np.array([inner.action_mask(state) for state in range(len(inner.P))], bool)
-    return TabularModel(Transitions.from_table(inner.P), initial / initial.sum(), min(limits, default=None), mask)
+    return min(limits, default=None)
 
 
 def exact_return(
@@ -143,7 +165,10 @@ def exact_return(
 
     Without a time limit the value may be infinite: minus infinity for a CliffWalking policy that walks in a circle.
     """
-    table = P if isinstance(P, Transitions) else Transitions.from_table(P)
+    if isinstance(P, Transitions):
+        table = P
+    else:
+        table = Transitions.from_table(P)
     policy = np.asarray(action_probabilities, np.float64)
     expected_shape = table.probability.shape[:2]
     if policy.shape not in (expected_shape, (horizon, *expected_shape)):
@@ -160,39 +185,9 @@ def exact_return(
     value = np.zeros(len(reward))
     for step in reversed(range(horizon)):
         action_value = reward + (continuing * value[next_state]).sum(-1)
-        value = ((policy[step] if policy.ndim == 3 else policy) * action_value).sum(-1)
+        now = policy[step] if policy.ndim == 3 else policy
+        value = (now * action_value).sum(-1)
     return float(initial_distribution @ value)
-
-
-def optimal_return(
-    P: Transitions | RawTransitions,  # noqa: N803
-    initial_distribution: np.ndarray,
-    horizon: int | None,
-) -> tuple[float, np.ndarray]:
-    """The best expected return and a policy that has it: actions `[H, S]`, one row per step, since the best action
-    may depend on how much time is left. Without a time limit the actions are `[S]`.
-    """
-    table = P if isinstance(P, Transitions) else Transitions.from_table(P)
-    reward, continuing, next_state = table.expected_reward, table.continuing, table.next_state
-    value = np.zeros(len(reward))
-    if horizon is not None:
-        actions = np.zeros((horizon, len(reward)), np.int64)
-        for step in reversed(range(horizon)):
-            action_value = reward + (continuing * value[next_state]).sum(-1)
-            actions[step] = action_value.argmax(-1)
-            value = action_value.max(-1)
-        return float(initial_distribution @ value), actions
-    # Only when going on always costs does value iteration from 0 descend to the optimum, and no tie hides a loop.
-    if (table.reward[continuing > 0] >= 0).any():
-        raise ValueError(
-            "without a time limit, every step that does not end the episode must cost something; give a horizon"
-        )
-    for _ in range(MAX_SWEEPS):
-        action_value = reward + (continuing * value[next_state]).sum(-1)
-        previous, value = value, action_value.max(-1)
-        if np.abs(value - previous).max() <= 1e-12 * (1.0 + np.abs(value).max()):
-            return float(initial_distribution @ value), action_value.argmax(-1)
-    raise ValueError("some state has no way to end the episode; give a horizon")
 
 
 def _endless_return(table: Transitions, initial_distribution: np.ndarray, policy: np.ndarray) -> float:
@@ -223,4 +218,6 @@ def _endless_return(table: Transitions, initial_distribution: np.ndarray, policy
 
 
 def _name(env: gym.Env) -> str:
-    return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+    if env.spec is not None:
+        return env.spec.id
+    return type(env.unwrapped).__name__

@@ -1,4 +1,4 @@
-"""Which values the components of an observation really take, beside the declared ones."""
+"""Which values the components of an observation really take, next to the declared ones."""
 
 from __future__ import annotations
 
@@ -40,10 +40,12 @@ class Component:
             return "leaves the declared range"
         if self.constant == self.size:
             return "constant"
-        return f"{self.constant:,} of {self.size:,} constant" if self.constant else ""
+        if self.constant:
+            return f"{self.constant:,} of {self.size:,} constant"
+        return ""
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json`."""
+        """One component as plain data for `--json`."""
         return {
             "name": self.name,
             "declared": [self.low, self.high],
@@ -58,7 +60,10 @@ class ObservedRanges:
     """Smallest and largest value of every number of the observations seen."""
 
     def __init__(self, space: spaces.Space) -> None:
-        self._parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {"": space}
+        if isinstance(space, spaces.Dict):
+            self._parts = dict(space.spaces)
+        else:
+            self._parts = {"": space}
         self._low = {name: np.full(_shape(part), np.inf) for name, part in self._parts.items()}
         self._high = {name: np.full(_shape(part), -np.inf) for name, part in self._parts.items()}
         self._broken = {name: np.zeros(_shape(part), np.bool_) for name, part in self._parts.items()}
@@ -88,7 +93,10 @@ class ObservedRanges:
         low, high = self._low[name].ravel(), self._high[name].ravel()
         lows, highs = (bound.ravel() for bound in _declared(part))
         broken, constant = self._broken[name].ravel(), low == high
-        pieces = [slice(None)] if low.size > MANY else [slice(i, i + 1) for i in range(low.size)]
+        if low.size > MANY:
+            pieces = [slice(None)]
+        else:
+            pieces = [slice(i, i + 1) for i in range(low.size)]
         return [
             Component(
                 name=_title(name, part) if low.size > MANY else _item(name, i, low.size),
@@ -111,7 +119,9 @@ def _title(name: str, part: spaces.Space) -> str:
 def _item(name: str, index: int, size: int) -> str:
     if size == 1:
         return name or "observation"
-    return f"{name}[{index}]" if name else str(index)
+    if name:
+        return f"{name}[{index}]"
+    return str(index)
 
 
 def _shape(space: spaces.Space) -> tuple[int, ...]:

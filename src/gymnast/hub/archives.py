@@ -12,6 +12,10 @@ from gymnast.errors import CheckpointError
 MAX_MEMBERS = 10_000
 MAX_TOTAL = 1 << 30
 """Bytes of all members together, uncompressed."""
+MAX_MEMBER = 64 << 20
+"""Bytes of one member that is not weights, uncompressed."""
+MAX_INFLATION = 20
+"""How many times its packed size a larger member may have: weights hardly shrink, and what does is made to fill the memory."""
 _FAILURES = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, KeyError, OverflowError)
 
 
@@ -46,12 +50,20 @@ class Archive:
     def __exit__(self, *_: object) -> None:
         self._zip.close()
 
-    def read(self, name: str) -> bytes:
-        """One member; its checksum is verified."""
+    def read(self, name: str, *, weights: bool = False) -> bytes:
+        """One member; its checksum is verified. Only `weights` may be large."""
         try:
             member = self._zip.getinfo(name)
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 1:
                 raise CheckpointError(f"{self.where} has {name} encrypted or in an unusual compression.")
+            if weights:
+                most = max(MAX_MEMBER, MAX_INFLATION * member.compress_size)
+            else:
+                most = MAX_MEMBER
+            if member.file_size > most:
+                sizes = f"{member.file_size >> 20:,} MiB in {member.compress_size / (1 << 20):,.1f} MiB"
+                what = f"{self.where} holds {name} of {sizes}"
+                raise CheckpointError(f"{what}: it is made to fill the memory, and is not unpacked.")
             return self._zip.read(member)
         except _FAILURES:
             raise CheckpointError(f"{self.where} is damaged: {name} cannot be unpacked.") from None

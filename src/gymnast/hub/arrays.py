@@ -35,19 +35,22 @@ def number(value: Any, where: str) -> int | float:
     if isinstance(value, (int, float)):
         return value
     if is_call(value, *_SCALAR) and len(value.args) == 2:
-        return _filled(_bytes(value.args[1], where), dtype(value.args[0], where), (), "C", where).item()
+        return _filled(_bytes(value.args[1], where), dtype(value.args[0], where), (), "C", where).item()  # type: ignore[no-any-return]  # a scalar of a known kind
     if isinstance(value, Node) and (found := array(value, where)).size == 1:
-        return found.item()
+        return found.item()  # type: ignore[no-any-return]
     raise CheckpointError(f"{where} holds {describe(value)} where a number should be.")
 
 
 def dtype(value: Any, where: str) -> np.dtype:
-    """A numeric dtype."""
+    """The number type that a pickled dtype stands for."""
     if is_call(value, "numpy.dtype") and value.args and value.args[0] in KINDS:
         state = value.state if isinstance(value.state, tuple) else ()
-        order = state[1] if len(state) > 1 else "="
+        order = "="
+        if len(state) > 1:
+            order = state[1]
         if order in ("<", ">", "|", "="):
-            return np.dtype(value.args[0]).newbyteorder(order)
+            found: np.dtype[Any] = np.dtype(value.args[0]).newbyteorder(order)
+            return found
     raise CheckpointError(f"{where} holds {describe(value)} where a number type should be.")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from gymnast.config.schema import PolicyConfig, RunConfig
 from gymnast.envs.spaces import canonical
 from gymnast.runs.origin import is_model_file, pinned
-from gymnast.training.transfer import Source
+from gymnast.training.transfer.begin import Source
 
 
 def model_source(config: RunConfig) -> Source | None:
@@ -24,8 +24,11 @@ def model_source(config: RunConfig) -> Source | None:
     model = read_model(path)
     space = canonical(model.observation_space)
     net = converter(model)(model, space)
-    beside = vecnormalize.find(path, config.env.id)
-    statistics = vecnormalize.NONE if beside is None else vecnormalize.load(beside)
+    statistics_at = vecnormalize.find(path, config.env.id)
+    if statistics_at is None:
+        statistics = vecnormalize.NONE
+    else:
+        statistics = vecnormalize.load(statistics_at)
     tensors = net.tensors | statistics.tensors(space, net.images)
     if net.only_deterministic:
         del tensors["log_std"]  # a stand-in without any noise: training would not explore
@@ -36,6 +39,10 @@ def model_source(config: RunConfig) -> Source | None:
         title=f"{path.name} (Stable-Baselines3 {model.algorithm.upper()})",
         tensors=tensors,
         policy=PolicyConfig.model_validate(net.settings | statistics.policy_settings()),
-        about={"file": str(path), "sha256": digest, "vecnormalize": None if beside is None else str(beside)},
-        notices=() if beside is None else (f"Observation statistics were read from {beside}.",),
+        about={
+            "file": str(path),
+            "sha256": digest,
+            "vecnormalize": None if statistics_at is None else str(statistics_at),
+        },
+        notices=() if statistics_at is None else (f"Observation statistics were read from {statistics_at}.",),
     )

@@ -12,7 +12,8 @@ from pathlib import Path
 from gymnast.errors import UsageError
 from gymnast.hub.ejected.facts import gather
 from gymnast.hub.ejected.script import script
-from gymnast.runs.store import Run, write_atomic
+from gymnast.runs.files import write_atomic
+from gymnast.runs.store import Run
 
 
 @dataclass(frozen=True)

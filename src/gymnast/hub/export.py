@@ -1,7 +1,7 @@
 """Export of a trained policy (POL-4): ONNX or a `torch.export` program that runs without gymnast.
 
 Inside are the observation normaliser, the networks and the most likely action, clipped as `predict` clips it. The
-program is traced from `ActorCritic.forward`; the hand-written fast path works in place and is not meant for tracing.
+program is traced from `Policy.forward`; the hand-written fast path works in place and is not meant for tracing.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from torch import Tensor, nn
 from gymnast.config.schema import RunConfig
 from gymnast.envs.actions import is_composite, parts
 from gymnast.envs.make import make_envs
-from gymnast.envs.spaces import allocate, n_masked_actions
+from gymnast.envs.spaces import allocate, n_masked_actions, starts
 from gymnast.errors import MissingPackageError, UsageError
 from gymnast.evaluation.evaluate import tensors
-from gymnast.hub.export_check import Check, action_names, check_export
+from gymnast.hub.export_check import Check, action_names, as_given, check_export
 from gymnast.hub.export_errors import cannot_export
-from gymnast.policies.actor_critic import ActorCritic
+from gymnast.policies.base import Policy
 from gymnast.policies.distributions import Distribution
 from gymnast.runs.files import write_atomic
 from gymnast.runs.store import Run
@@ -48,7 +48,7 @@ class Trained(Protocol):
     """What is exported: the part of `gymnast.api.Agent` that is needed here."""
 
     config: RunConfig
-    policy: ActorCritic
+    policy: Policy
     observation_space: spaces.Space
     action_space: spaces.Space
     run: Run | None
@@ -57,7 +57,7 @@ class Trained(Protocol):
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written."""
+    """What an export wrote, and what goes in and out of it."""
 
     path: Path
     format: Format
@@ -74,21 +74,42 @@ class Exported:
 class PolicyProgram(nn.Module):
     """What the file computes: `forward(obs, mask)` → action, distribution parameters and value by name."""
 
-    def __init__(self, policy: ActorCritic, action_space: spaces.Space) -> None:
+    def __init__(self, policy: Policy, observation_space: spaces.Space, action_space: spaces.Space) -> None:
         super().__init__()
         self.policy = policy
+        self.starts = starts(observation_space)
+        for number, start in enumerate(self.starts.values()):
+            self.register_buffer(f"start{number}", torch.from_numpy(start))
         self.names = action_names(action_space)
         self.whole = not is_composite(action_space)
         self.leaves = nn.ModuleList(_Executed(leaf) for leaf in parts(action_space))
 
     def forward(self, obs: Any, mask: Tensor | None = None) -> dict[str, Tensor]:
         """Outputs by name, in the order of the file."""
-        params, value = self.policy(obs, mask)
+        params, heads, _ = self.policy(self._from_zero(obs), mask)
         action = self.policy.distribution.sample(params, None)
-        pieces = [action] if self.whole else action.split([leaf.size for leaf in self.leaves], -1)
+        if self.whole:
+            pieces = [action]
+        else:
+            pieces = action.split([leaf.size for leaf in self.leaves], -1)
         outputs = {name: leaf(piece) for name, leaf, piece in zip(self.names, self.leaves, pieces)}
-        outputs |= {"params": params} if not self.whole else split_params(self.policy.distribution, params)
-        return outputs | {"value": value} if self.policy.has_critic else outputs
+        if self.whole:
+            outputs |= split_params(self.policy.distribution, params)
+        else:
+            outputs["params"] = params
+        if self.policy.has_critic:
+            outputs["value"] = heads["value"]
+        return outputs
+
+    def _from_zero(self, obs: Any) -> Any:
+        """Choices as the networks count them; the file takes what the env gives."""
+        for number, part in enumerate(self.starts):
+            start = getattr(self, f"start{number}")
+            if part:
+                obs = {**obs, part: obs[part] - start}
+            else:
+                obs = obs - start
+        return obs
 
 
 class _Executed(nn.Module):
@@ -130,10 +151,12 @@ def split_params(distribution: Distribution, params: Tensor) -> dict[str, Tensor
 
 def export(agent: Trained, path: Path, format: Format = "onnx", *, check: bool = True) -> Exported:
     """Write the policy of `agent`; nothing is written when it cannot be exported or does not compute the same."""
+    if agent.policy.state_shape is not None:
+        raise UsageError("A policy that remembers cannot be exported yet: the file would have to carry its memory.")
     if format == "onnx":
         _need_onnx()
     agent, notes = in_float32(agent)
-    program = PolicyProgram(agent.policy, agent.action_space).eval()
+    program = PolicyProgram(agent.policy, agent.observation_space, agent.action_space).eval()
     example = example_inputs(agent)
     metadata = _metadata(agent)
     names = input_names(agent.policy.encoder.space, masked=len(example) == 2)
@@ -141,8 +164,13 @@ def export(agent: Trained, path: Path, format: Format = "onnx", *, check: bool =
         outputs = list(program(*example))
     with _quiet():
         traced = _trace(program, example)
-        raw = _onnx(traced, names, outputs, metadata) if format == "onnx" else _torch(traced, metadata)
-        result = check_export(raw, format, agent, names, outputs) if check else None
+        if format == "onnx":
+            raw = _onnx(traced, names, outputs, metadata)
+        else:
+            raw = _torch(traced, metadata)
+        result = None
+        if check:
+            result = check_export(raw, format, agent, names, outputs)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, raw)
@@ -170,13 +198,15 @@ def input_names(space: spaces.Space, *, masked: bool) -> list[str]:
     names = ["obs"]
     if isinstance(space, spaces.Dict):
         names = [f"obs.{key}" if key in RESERVED else key for key in space.spaces]
-    return [*names, "mask"] if masked else names
+    if masked:
+        return [*names, "mask"]
+    return names
 
 
 def example_inputs(agent: Trained) -> tuple[Any, ...]:
     """A small batch to trace with: the observation and, where the env has action masks, a mask."""
     n = 3  # torch takes a batch of 0 or 1 for a constant
-    obs = tensors(allocate(agent.policy.encoder.space, (n,)))
+    obs = tensors(as_given(allocate(agent.policy.encoder.space, (n,)), agent.observation_space))
     if not _has_masks(agent.config):
         return (obs,)
     return obs, torch.ones(n, n_masked_actions(agent.action_space) or 0, dtype=torch.bool)
@@ -197,7 +227,9 @@ def _metadata(agent: Trained) -> dict[str, str]:
         version = importlib.metadata.version("gymnast")
     except importlib.metadata.PackageNotFoundError:
         version = "source"
-    images = {"precision": "float32", "trained_in": agent.config.policy.precision} if agent.policy.encoder.nets else {}
+    images = {}
+    if agent.policy.encoder.nets:
+        images = {"precision": "float32", "trained_in": agent.config.policy.precision}
     return {
         "gymnast_version": version,
         "run": agent.run.id if agent.run else "",
@@ -205,7 +237,7 @@ def _metadata(agent: Trained) -> dict[str, str]:
         "env": agent.config.env.id,
         "checkpoint": agent.checkpoint,
         "step": agent.checkpoint.removeprefix("step=") if agent.run else "",
-        "observation_space": str(agent.policy.encoder.space),
+        "observation_space": str(agent.observation_space),
         "action_space": str(agent.action_space),
         **images,
     }
@@ -216,7 +248,11 @@ def _metadata(agent: Trained) -> dict[str, str]:
 
 def _trace(program: PolicyProgram, example: tuple[Any, ...]) -> Any:
     batch = torch.export.Dim("batch", min=1)
-    obs: Any = {key: {0: batch} for key in example[0]} if isinstance(example[0], dict) else {0: batch}
+    obs: Any
+    if isinstance(example[0], dict):
+        obs = {key: {0: batch} for key in example[0]}
+    else:
+        obs = {0: batch}
     shapes = (obs, {0: batch})[: len(example)]
     try:
         traced = torch.export.export(program, example, dynamic_shapes=shapes, strict=False)

@@ -12,10 +12,10 @@ import torch
 from gymnasium import spaces
 
 from gymnast.envs.actions import executed
-from gymnast.envs.spaces import Observation
+from gymnast.envs.spaces import Observation, starts
 from gymnast.errors import GymnastError
 from gymnast.evaluation.evaluate import tensors
-from gymnast.policies.actor_critic import ActorCritic
+from gymnast.policies.base import Policy
 from gymnast.policies.distributions import IMPOSSIBLE
 
 OBSERVATIONS = 1_000
@@ -30,7 +30,8 @@ _WIDE = 1e6
 class Checked(Protocol):
     """The policy to compare with."""
 
-    policy: ActorCritic
+    policy: Policy
+    observation_space: spaces.Space
     action_space: spaces.Space
 
 
@@ -51,7 +52,9 @@ class Check:
         """`1,000 observations: actions equal, largest difference of logits 2e-07, value 1e-06`."""
         ties = f"actions equal but for {self.ties} ties, " if self.ties else "actions equal, "
         rest = ", ".join(f"{name} {value:.0e}" for name, value in self.differences.items())
-        return f"{self.observations:,} observations: {ties if self.whole_actions else ''}largest difference of {rest}"
+        if not self.whole_actions:
+            ties = ""
+        return f"{self.observations:,} observations: {ties}largest difference of {rest}"
 
 
 Run = Callable[[list[np.ndarray]], list[np.ndarray]]
@@ -62,9 +65,18 @@ def check_export(raw: bytes, format: str, agent: Checked, inputs: list[str], out
     policy, space = agent.policy, agent.policy.encoder.space
     rng = np.random.default_rng(0)
     obs = random_observations(space, OBSERVATIONS, rng)
-    mask = random_masks(agent.action_space, OBSERVATIONS, rng) if inputs[-1] == "mask" else None
-    run = _onnx_runner(raw, inputs, outputs) if format == "onnx" else _torch_runner(raw, space, outputs)
-    parts = list(obs.values()) if isinstance(obs, dict) else [obs]
+    mask = None
+    if inputs[-1] == "mask":
+        mask = random_masks(agent.action_space, OBSERVATIONS, rng)
+    if format == "onnx":
+        run = _onnx_runner(raw, inputs, outputs)
+    else:
+        run = _torch_runner(raw, space, outputs)
+    given = as_given(obs, agent.observation_space)
+    if isinstance(given, dict):
+        parts = list(given.values())
+    else:
+        parts = [given]
     flat = parts if mask is None else [*parts, mask]
     single = dict(zip(outputs, run([part[:1] for part in flat]), strict=True))
     batches = [run([part[rows] for part in flat]) for rows in _BATCHES]
@@ -94,15 +106,27 @@ def check_export(raw: bytes, format: str, agent: Checked, inputs: list[str], out
     return Check(OBSERVATIONS, int(ties.sum()), differences, not all(_real(want[name]) for name in actions))
 
 
-def _own(policy: ActorCritic, obs: Observation, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def as_given(obs: Observation, space: spaces.Space) -> Observation:
+    """A canonical batch as the env gives it: choices count from where its space starts."""
+    for name, start in starts(space).items():
+        if isinstance(obs, dict):
+            obs = {**obs, name: obs[name] + start}
+        else:
+            obs = obs + start
+    return obs
+
+
+def _own(policy: Policy, obs: Observation, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The policy's actions, distribution parameters and values."""
     found = []
     with torch.inference_mode():
         for rows in _BATCHES:
             some = tensors({key: part[rows] for key, part in obs.items()} if isinstance(obs, dict) else obs[rows])
-            masks = None if mask is None else torch.from_numpy(mask[rows])
-            action, params, _ = policy.act(some, None, masks)
-            found.append((action.numpy(), params.numpy(), policy.values(some).numpy()))
+            masks = None
+            if mask is not None:
+                masks = torch.from_numpy(mask[rows])
+            outputs = policy.act(some, None, masks)
+            found.append((outputs["action"].numpy(), outputs["params"].numpy(), policy.values(some).numpy()))
     actions, parameters, values = (np.concatenate(kind) for kind in zip(*found))
     return actions, parameters, values
 
@@ -124,9 +148,10 @@ def named_actions(action: np.ndarray, space: spaces.Space) -> dict[str, np.ndarr
     """What the env is given, part by part."""
 
     def leaves(value: Any) -> list[np.ndarray]:
-        if isinstance(value, (dict, tuple)):
-            inner = value.values() if isinstance(value, dict) else value
-            return [leaf for part in inner for leaf in leaves(part)]
+        if isinstance(value, dict):
+            value = tuple(value.values())
+        if isinstance(value, tuple):
+            return [leaf for part in value for leaf in leaves(part)]
         return [value]
 
     return dict(zip(action_names(space), leaves(executed(action, space)), strict=True))
@@ -156,7 +181,7 @@ def _difference(name: str, got: np.ndarray, want: np.ndarray) -> float:
 def _unequal(what: str) -> GymnastError:
     return GymnastError(
         f"The exported program does not compute what the policy computes: {what}. Nothing was written. "
-        "Try the other format with --format; --no-check writes the file all the same."
+        "Try the other format with --format; --no-verify writes the file all the same."
     )
 
 

@@ -19,7 +19,10 @@ def cannot_export(target: str, error: Exception) -> GymnastError:
     chain = _chain(error)
     operation = next((m[1] or m[2] for e in chain for m in _OPERATION.finditer(str(e)) if m), None)
     line = next((text for e in chain for text in str(e).splitlines() if text.strip()), type(error).__name__)
-    what = f"there is no form of the operation {operation}" if operation else " ".join(line.split()).rstrip(".")
+    if operation:
+        what = f"there is no form of the operation {operation}"
+    else:
+        what = " ".join(line.split()).rstrip(".")
     other = "Try --format torch" if target == "to ONNX" else "Use tensor operations only, without branches on values"
     return GymnastError(
         f"This policy cannot be exported {target}: {what}{_where(chain)}. {other}, or replace that layer or activation."

@@ -24,18 +24,20 @@ class Node:
     """Argument of BUILD: usually the attributes."""
     items: list[tuple[Any, Any]] = field(default_factory=list)
     """Of a mapping that is not a plain dict."""
-    elements: list[Any] = field(default_factory=list)
-    """Of a collection that is not a plain list or set."""
 
     @property
     def path(self) -> str:
-        """`torch.FloatStorage`."""
-        return f"{self.module}.{self.name}" if self.module else self.name
+        """Its full name, such as `torch.FloatStorage`."""
+        if self.module:
+            return f"{self.module}.{self.name}"
+        return self.name
 
 
 def describe(value: Any) -> str:
     """A value for messages; never its contents, which may be large or endless."""
-    return value.path if isinstance(value, Node) else f"a {type(value).__name__}"
+    if isinstance(value, Node):
+        return value.path
+    return f"a {type(value).__name__}"
 
 
 def is_call(value: Any, *paths: str) -> bool:
@@ -48,7 +50,9 @@ def mapping(value: Any, where: str) -> dict[Any, Any]:
     if isinstance(value, dict):
         return value
     if is_call(value, "collections.OrderedDict", "builtins.dict"):
-        pairs = [*(value.args[0] if value.args and isinstance(value.args[0], (list, tuple)) else ()), *value.items]
+        pairs = list(value.items)
+        if value.args and isinstance(value.args[0], (list, tuple)):
+            pairs = [*value.args[0], *pairs]
         if all(isinstance(pair, (list, tuple)) and len(pair) == 2 and isinstance(pair[0], KEY_TYPES) for pair in pairs):
             return {pair[0]: pair[1] for pair in pairs}
     raise CheckpointError(f"{where} holds {describe(value)} where a mapping should be.")

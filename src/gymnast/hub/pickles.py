@@ -158,21 +158,17 @@ class _Machine:
 
     def _add(self, values: list[Any]) -> None:
         target = self._stack[-1]
-        if isinstance(target, Node):
-            target.elements += values
-        elif isinstance(target, list):
+        if isinstance(target, list):
             target += values
-        else:
+        elif not isinstance(target, Node):  # of which nobody reads what is appended
             raise _DamagedError("it appends to something that is not a list")
 
     def additems(self, _: Any) -> None:
         values = self._pop_to_mark()
         target = self._stack[-1]
-        if isinstance(target, Node):
-            target.elements += values
-        elif isinstance(target, set):
+        if isinstance(target, set):
             target.update(_key(value) for value in values)
-        else:
+        elif not isinstance(target, Node):
             raise _DamagedError("it adds to something that is not a set")
 
     def setitem(self, _: Any) -> None:

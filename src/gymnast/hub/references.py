@@ -14,9 +14,14 @@ def is_model_file(reference: str) -> bool:
 
 
 def check_reference(reference: str, env: str | None, vecnormalize: str | Path | Literal[False] | None = None) -> None:
-    """Refuse a model file without its env, and options for model files beside a run."""
+    """Refuse a model file without its env, and options for model files next to a run."""
     if not is_model_file(reference):
-        given = "--env" if env is not None else "--vecnormalize" if vecnormalize is not None else None
+        if env is not None:
+            given = "--env"
+        elif vecnormalize is not None:
+            given = "--vecnormalize"
+        else:
+            given = None
         if given:
             raise UsageError(
                 f"{given} is for model files (model.zip); '{reference}' is a run and has its own env and statistics."

@@ -41,7 +41,9 @@ def _discrete(saved: Attributes, where: str) -> spaces.Space:
 
 
 def _multi_discrete(saved: Attributes, where: str) -> spaces.Space:
-    start = array(saved["start"], where) if saved.get("start") is not None else None
+    start = None
+    if saved.get("start") is not None:
+        start = array(saved["start"], where)
     return spaces.MultiDiscrete(array(saved["nvec"], where), start=start)
 
 
@@ -67,7 +69,9 @@ _KINDS: dict[str, Callable[[Attributes, str], spaces.Space]] = {
 
 def parts_of(space: spaces.Space) -> dict[str | None, spaces.Space]:
     """The parts of a Dict by key, or the space itself under None."""
-    return dict(space.spaces.items()) if isinstance(space, spaces.Dict) else {None: space}
+    if isinstance(space, spaces.Dict):
+        return dict(space.spaces.items())
+    return {None: space}
 
 
 # ---- does it fit the env? ------------------------------------------------------------------------------------------

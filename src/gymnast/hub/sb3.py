@@ -20,8 +20,10 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from gymnast.config.algorithms import CONFIGS, OnPolicyConfig
-from gymnast.config.load import Resolved, resolve, split_reference
+from gymnast.config.load import Resolved, resolve
+from gymnast.config.names import RENAMED_ENVS, preset_of
 from gymnast.config.schema import PolicyConfig, RunConfig
+from gymnast.config.variants import split_reference
 from gymnast.envs.defaults import generic_defaults
 from gymnast.errors import CheckpointError
 from gymnast.hub import pickles
@@ -62,7 +64,7 @@ class Sb3Model:
 
     @property
     def title(self) -> str:
-        """For messages."""
+        """File and algorithm, as messages name the model."""
         return f"{self.where} (Stable-Baselines3 {self.algorithm.upper()})"
 
     @property
@@ -75,7 +77,9 @@ class Sb3Model:
         if not isinstance(part, spaces.Box) or part.dtype != np.uint8:
             return 1.0
         image = len(part.shape) == 3 and bool((part.low == 0).all() and (part.high == 255).all())
-        return 1.0 if image and self.policy_kwargs.get("normalize_images", True) is True else 255.0
+        if image and self.policy_kwargs.get("normalize_images", True) is True:
+            return 1.0
+        return 255.0
 
     def check_spaces(self, observation: spaces.Space, action: spaces.Space, env_id: str) -> None:
         """Refuse an env that the model was not made for."""
@@ -84,7 +88,10 @@ class Sb3Model:
             ("actions", self.action_space, action),
         )
         for what, own, real in pairs:
-            same = same_actions(own, real) if what == "actions" else same_observations(own, real, self.images)
+            if what == "actions":
+                same = same_actions(own, real)
+            else:
+                same = same_observations(own, real, self.images)
             if not same:
                 raise CheckpointError(f"{self.where} was made for {what} {own}, but {env_id} has {real}.")
             if not counts_from_zero(own):
@@ -135,7 +142,7 @@ def read_model(path: Path) -> Sb3Model:
             observation_space=read_space(_unpacked(data, "observation_space", where), where),
             action_space=read_space(_unpacked(data, "action_space", where), where),
             hyperparameters={key: data[key] for key in HYPERPARAMETERS if _is_number(data.get(key))},
-            tensors=read_tensors(archive.read("policy.pth"), f"{where}/policy.pth"),
+            tensors=read_tensors(archive.read("policy.pth", weights=True), f"{where}/policy.pth"),
         )
 
 
@@ -146,7 +153,10 @@ def env_settings(reference: str) -> Resolved:
     """
     resolved = resolve(reference, generic=generic_defaults)
     config = resolved.config
-    bare: dict[str, Any] = {} if split_reference(reference)[1] else {"wrappers": [], "kwargs": {}}
+    env_id, variant = split_reference(reference)
+    bare: dict[str, Any] = {} if variant else {"wrappers": []}
+    if variant is None and preset_of(RENAMED_ENVS.get(env_id, env_id)) is None:
+        bare["kwargs"] = {}
     env = config.env.model_copy(update={"action_mask": "off", **bare})
     evaluation = config.eval.model_copy(update={"env": {}})
     resolved.config = config.model_copy(update={"env": env, "eval": evaluation})

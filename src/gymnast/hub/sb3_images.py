@@ -37,7 +37,10 @@ def take_cnns(left: dict[str, Tensor], model: Sb3Model, space: spaces.Space) -> 
     tensors: dict[str, Tensor] = {}
     sizes = set()
     for key in model.images:
-        prefix = EXTRACTOR if key is None else f"{EXTRACTOR}extractors.{key}."
+        if key is None:
+            prefix = EXTRACTOR
+        else:
+            prefix = f"{EXTRACTOR}extractors.{key}."
         cnn = {
             f"{ours}.{what}": left.pop(f"{prefix}{theirs}.{what}", torch.empty(0))
             for theirs, ours in _LAYERS.items()
@@ -71,7 +74,9 @@ def _check_layers(cnn: dict[str, Tensor], shape: tuple[int, ...], where: str) ->
     for i, layer in enumerate(NATURE):
         expected[f"body.{i}"] = (layer.channels, channels, layer.kernel, layer.kernel)
         channels, sides = layer.channels, [(side - layer.kernel) // layer.stride + 1 for side in sides]
-    features = len(cnn["linear.bias"]) if cnn["linear.bias"].dim() else 0
+    features = 0
+    if cnn["linear.bias"].dim():
+        features = len(cnn["linear.bias"])
     expected["linear"] = (features, channels * math.prod(sides))
     for name, size in expected.items():
         weight, bias = cnn[f"{name}.weight"], cnn[f"{name}.bias"]

@@ -55,7 +55,9 @@ class _Storages:
     def get(self, value: Any) -> Tensor:
         """The block that a persistent id `("storage", type, key, device, length)` names."""
         where = self._archive.where
-        identity = value.args[0] if is_call(value, PERSISTENT) else None
+        identity = None
+        if is_call(value, PERSISTENT):
+            identity = value.args[0]
         if not (isinstance(identity, tuple) and len(identity) == 5 and identity[0] == "storage"):
             raise CheckpointError(f"{where} holds {describe(value)} where a tensor's storage should be.")
         _, kind, key, _, length = identity  # the device it was saved from does not matter
@@ -63,11 +65,14 @@ class _Storages:
         if path not in STORAGES or not isinstance(key, str) or type(length) is not int or length < 0:
             raise CheckpointError(f"{where} holds a tensor of {path}; known: {', '.join(STORAGES)}.")
         if key not in self._known:
-            raw = self._archive.read(f"{self._root}data/{key}")
+            raw = self._archive.read(f"{self._root}data/{key}", weights=True)
             dtype = STORAGES[path]
             if len(raw) < length * dtype.itemsize:
                 raise CheckpointError(f"{where} is damaged: a tensor has {len(raw):,} bytes, fewer than it says.")
-            block = torch.frombuffer(bytearray(raw), dtype=dtype, count=length) if length else torch.empty(0)
+            if length:
+                block = torch.frombuffer(bytearray(raw), dtype=dtype, count=length)
+            else:
+                block = torch.empty(0)
             self._known[key] = (path, block.to(dtype))
         if self._known[key][0] != path or len(self._known[key][1]) != length:
             raise CheckpointError(f"{where} is damaged: two tensors disagree about the bytes they share.")

@@ -29,7 +29,7 @@ MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Moments:
-    """One RunningMeanStd."""
+    """Mean and variance, as Stable-Baselines3's RunningMeanStd keeps them."""
 
     mean: np.ndarray
     variance: np.ndarray
@@ -50,7 +50,9 @@ class Statistics:
     def policy_settings(self) -> dict[str, Any]:
         """Keys of the policy section."""
         clip = min(self.clip, float(np.finfo(np.float32).max))  # infinity means no clipping
-        return {"normalize_obs": True, "obs_clip": clip} if self.moments else {"normalize_obs": False}
+        if self.moments:
+            return {"normalize_obs": True, "obs_clip": clip}
+        return {"normalize_obs": False}
 
     def tensors(self, space: spaces.Space, images: Collection[str | None] = ()) -> dict[str, Tensor]:
         """Buffers of `RunningNorm` for the canonical observation space, without the parts that a CNN reads."""
@@ -106,20 +108,23 @@ NONE = Statistics("", {}, 1.0, OUR_EPSILON, False)
 def statistics_for(
     model: Path, env_id: str, choice: str | Path | Literal[False] | None
 ) -> tuple[Statistics, list[str]]:
-    """The statistics a model is used with, and what the user should be told: named, found beside it, or none."""
+    """The statistics a model is used with, and what the user should be told: named, found next to it, or none."""
     if choice is False:
         return NONE, []
-    path = find(model, env_id) if choice is None else Path(choice)
+    if choice is None:
+        path = find(model, env_id)
+    else:
+        path = Path(choice)
     if path is None:
         return NONE, []
     statistics = load(path)
-    how = "" if choice is not None else ", found beside the model; --no-vecnormalize declines it"
+    how = "" if choice is not None else ", found next to the model; --no-vecnormalize declines it"
     used = "normalised" if statistics.moments else "left as they are"
     return statistics, [f"Observations are {used} as {path} says (VecNormalize{how})."]
 
 
 def find(model: Path, env_id: str) -> Path | None:
-    """The statistics beside a model, where rl-zoo and the Hub put them."""
+    """The statistics next to a model, where rl-zoo and the Hub put them."""
     folders = (model.parent / model.stem, model.parent / env_id, model.parent)
     return next((folder / name for folder in folders for name in NAMES if (folder / name).is_file()), None)
 
@@ -140,7 +145,9 @@ def load(path: Path) -> Statistics:
     clip, epsilon = (float(number(saved.get(key), where)) for key in ("clip_obs", "epsilon"))
     if not clip > 0 or not 0 <= epsilon < math.inf:
         raise CheckpointError(f"{where} makes no sense: clip_obs is {clip:g} and epsilon is {epsilon:g}.")
-    moments = _moments(saved, epsilon, where) if saved.get("norm_obs") is True else {}
+    moments = {}
+    if saved.get("norm_obs") is True:
+        moments = _moments(saved, epsilon, where)
     return Statistics(where, moments, clip, epsilon, saved.get("norm_reward") is True)
 
 

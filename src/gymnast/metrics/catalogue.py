@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from gymnast.errors import UsageError, did_you_mean
 
+FAMILY = "/*"
+"""How the name of a metric ends of which a run has one per part, layer or action."""
 VALUE_WIDTH = 13
 """No formatted value is longer."""
 
@@ -40,7 +42,11 @@ class Metric:
     bounds: tuple[float | None, float | None] | None
     """Values outside are always wrong; a None inside is an open side, None instead is no bounds at all."""
     direction: Literal["up", "down", "none"]
+    row: str
+    """When the live table has a row of it: `always`, `if KEY`, `late`, `headline`, `setting` or `all`."""
     aliases: Mapping[str, Alias]
+    healthy: str = ""
+    """What a run that learns shows, in words; empty where every value is fine."""
 
     @property
     def namespace(self) -> str:
@@ -49,20 +55,20 @@ class Metric:
 
     @property
     def label(self) -> str:
-        """`loss` of `train/loss`."""
+        """Its name without the namespace: `loss` of `train/loss`."""
         return split_name(self.name)[1]
-
-    def within(self, value: float) -> bool:
-        """Whether `value` respects the hard bounds; NaN never does."""
-        low, high = self.bounds or (None, None)
-        return not math.isnan(value) and (low is None or value >= low) and (high is None or value <= high)
 
 
 class Catalogue:
     """Metrics by name, in order."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
-        self._metrics = {metric.name: metric for metric in metrics}
+        found = list(metrics)
+        self._metrics = {metric.name: metric for metric in found if not metric.name.endswith(FAMILY)}
+        self.families = {metric.name.removesuffix("*"): metric for metric in found if metric.name.endswith(FAMILY)}
+        """Metrics of which a run has any number, by the beginning of their names: `train/grad_norm/`."""
+        self.listed = found
+        """All of them in order, families too."""
         self._aliases = {
             alias.name: (metric.name, alias.factor)
             for metric in self._metrics.values()
@@ -70,17 +76,18 @@ class Catalogue:
         }
         # First appearance decides where a namespace, and with it an uncatalogued metric, is shown.
         self._namespaces: dict[str, int] = {}
-        for metric in self._metrics.values():
+        for metric in found:
             self._namespaces.setdefault(metric.namespace, len(self._namespaces))
 
     def __getitem__(self, name: str) -> Metric:
-        """The metric of that exact name; a UsageError with suggestions otherwise."""
-        if name not in self._metrics:
+        """The metric of that name; a UsageError with suggestions otherwise."""
+        metric = self.get(name)
+        if metric is None:
             raise UsageError(f"Unknown metric '{name}'.{self._suggest(name)}")
-        return self._metrics[name]
+        return metric
 
     def __contains__(self, name: object) -> bool:
-        return name in self._metrics
+        return isinstance(name, str) and self.get(name) is not None
 
     def __iter__(self) -> Iterator[Metric]:
         return iter(self._metrics.values())
@@ -89,12 +96,17 @@ class Catalogue:
         return len(self._metrics)
 
     def get(self, name: str) -> Metric | None:
-        """The metric of that exact name, or None: plug-ins may log what the catalogue does not list."""
-        return self._metrics.get(name)
+        """The metric of that name, or None: plug-ins may log what the catalogue does not list."""
+        metric = self._metrics.get(name)
+        if metric is not None:
+            return metric
+        start, slash, member = name.rpartition("/")
+        family = self.families.get(start + slash) if member else None
+        return None if family is None else replace(family, name=name)
 
     def resolve_name(self, name: str) -> str:
         """Our name of a metric given by ours, Stable-Baselines3's or CleanRL's name."""
-        if name in self._metrics:
+        if name in self:
             return name
         if name in self._aliases:
             return self._aliases[name][0]
@@ -103,7 +115,29 @@ class Catalogue:
     def alias_factor(self, name: str) -> float:
         """A value under `name` is this factor × our value: −1 for `train/entropy_loss`, 1 for our own names."""
         self.resolve_name(name)
-        return 1.0 if name in self._metrics else self._aliases[name][1]
+        if name in self:
+            return 1.0
+        return self._aliases[name][1]
+
+    def alias_label(self, name: str, library: str = "sb3") -> str:
+        """What another library calls this metric, without the namespace where that is the same; empty where it has none.
+
+        `−entropy_loss` is a name whose values have the other sign.
+        """
+        metric = self.get(name)
+        alias = None
+        if metric is not None:
+            alias = metric.aliases.get(library)
+        if alias is None:
+            return ""
+        namespace, label = split_name(alias.name)
+        if namespace == split_name(name)[0]:
+            text = label
+        else:
+            text = alias.name
+        if alias.factor < 0:
+            return f"-{text}"
+        return text
 
     def order(self, names: Iterable[str]) -> list[str]:
         """Names in catalogue order; uncatalogued ones follow their namespace, unknown namespaces come last."""
@@ -115,17 +149,19 @@ class Catalogue:
             return "-"
         if not math.isfinite(value):
             return str(float(value))
-        metric = self._metrics.get(name)
+        metric = self.get(name)
         if metric is None:
             return f"{value:.5g}"
         precision = metric.precision
         if precision and 0 < abs(value) < 10.0**-precision:
             return f"{value:.1e}"
         text = f"{value:,.{precision}f}"
-        return text if len(text) <= VALUE_WIDTH else f"{value:.4e}"
+        if len(text) <= VALUE_WIDTH:
+            return text
+        return f"{value:.4e}"
 
     def _order_key(self, name: str) -> tuple[int, int, str]:
-        metric = self._metrics.get(name)
+        metric = self.get(name)
         group = self._namespaces.get(split_name(name)[0], len(self._namespaces))
         return group, metric.order if metric else len(self._metrics), name
 
@@ -136,12 +172,14 @@ class Catalogue:
 def split_name(name: str) -> tuple[str, str]:
     """Namespace and label: `train`, `loss`; step axes have no namespace."""
     namespace, slash, label = name.partition("/")
-    return (namespace, label) if slash else ("", name)
+    if slash:
+        return (namespace, label)
+    return ("", name)
 
 
 @cache
 def load_catalogue() -> Catalogue:
-    """The shipped catalogue."""
+    """The catalogue that is shipped with the package."""
     return Catalogue(parse(_FILE.read_text(encoding="utf-8")))
 
 
@@ -166,5 +204,7 @@ def _metric(name: str, order: int, entry: dict[str, Any]) -> Metric:
         highlight=None if entry["highlight"] == "none" else entry["highlight"],
         bounds=None if entry["bounds"] == "none" else tuple(entry["bounds"]),
         direction=entry["direction"],
+        row=entry["row"],
         aliases=aliases,
+        healthy=entry.get("healthy", ""),
     )

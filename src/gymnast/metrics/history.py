@@ -3,46 +3,58 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-KEPT = 256
-"""Latest values kept per metric."""
 POINTS = 64
 """A whole-run trend has at most twice this many points."""
 
 
-class _Trace:
-    """One metric: last values exactly, the whole run as means of equal stretches (bounded memory)."""
+class Point(NamedTuple):
+    """The mean of one stretch of a metric's course, and the vec step at which the stretch ended."""
 
-    __slots__ = ("count", "last", "points", "previous", "recent", "stride", "total")
+    vec_steps: float
+    value: float
+
+
+class _Trace:
+    """One metric: its last value exactly, the whole run as means of equal stretches (bounded memory)."""
+
+    __slots__ = ("count", "ends", "high", "high_at", "last", "points", "previous", "stride", "total")
 
     def __init__(self) -> None:
         self.last: float | None = None
         self.previous: float | None = None
-        self.recent: deque[float] = deque(maxlen=KEPT)
+        self.high: float | None = None
+        self.high_at = 0.0
         self.points: list[float] = []
+        self.ends: list[float] = []
+        """Where each point's stretch ended."""
         self.stride = 1
         self.total = 0.0
         self.count = 0
 
-    def append(self, value: float) -> None:
+    def append(self, value: float, at: float) -> None:
         last = self.last
         if value != last and not (last is not None and math.isnan(value) and math.isnan(last)):
             self.previous, self.last = last, value
-        self.recent.append(value)
         if not math.isfinite(value):
             return
+        if self.high is None or value > self.high:
+            self.high, self.high_at = value, at
         self.total += value
         self.count += 1
         if self.count == self.stride:
             self.points.append(self.total / self.stride)
+            self.ends.append(at)
             self.total, self.count = 0.0, 0
             if len(self.points) == 2 * POINTS:
                 pairs = zip(self.points[::2], self.points[1::2])
                 self.points = [(first + second) / 2 for first, second in pairs]
+                self.ends = self.ends[1::2]
                 self.stride *= 2
 
 
@@ -52,44 +64,64 @@ class History:
     def __init__(self) -> None:
         self._traces: dict[str, _Trace] = {}
         self.rows = 0
+        self.vec_steps = 0.0
+        """Of the last row; rows without steps count as one each."""
 
     def append(self, row: Mapping[str, float | None]) -> None:
         """Take one row in."""
         traces = self._traces
+        at = row.get("vec_steps")
+        self.vec_steps = self.vec_steps + 1.0 if at is None else at
         for name, value in row.items():
             if value is None:
                 continue
             trace = traces.get(name)
             if trace is None:
                 trace = traces[name] = _Trace()
-            trace.append(value)
+            trace.append(value, self.vec_steps)
         self.rows += 1
 
     def names(self) -> list[str]:
-        """Metrics that have had a value."""
+        """Metrics that have had a value, in the order of their first ones."""
         return list(self._traces)
 
     def last(self, name: str) -> float | None:
         """Latest value, None before the first."""
         trace = self._traces.get(name)
-        return None if trace is None else trace.last
+        if trace is None:
+            return None
+        return trace.last
 
     def previous(self, name: str) -> float | None:
         """The latest value that differed from the last one, None when it never changed."""
         trace = self._traces.get(name)
-        return None if trace is None else trace.previous
+        if trace is None:
+            return None
+        return trace.previous
 
-    def delta(self, name: str) -> float | None:
-        """Last minus previous distinct value."""
-        last, previous = self.last(name), self.previous(name)
-        return None if last is None or previous is None else last - previous
-
-    def series(self, name: str, count: int = KEPT) -> list[float]:
-        """Up to `count` (≤ KEPT) latest values, oldest first; nulls are left out."""
+    def high(self, name: str) -> Point | None:
+        """The highest finite value, and when it was first reached."""
         trace = self._traces.get(name)
-        if trace is None or count < 1:
+        if trace is None or trace.high is None:
+            return None
+        return Point(trace.high_at, trace.high)
+
+    def course(self, name: str) -> list[Point]:
+        """The whole run as means of equal stretches, oldest first; the stretch that has not ended yet is left out."""
+        trace = self._traces.get(name)
+        if trace is None:
             return []
-        return list(trace.recent)[-count:]
+        return list(map(Point, trace.ends, trace.points))
+
+    def ago(self, name: str, vec_steps: float) -> float | None:
+        """The value so many vec steps ago (the mean of the stretch that ended then), None when there was none yet."""
+        trace = self._traces.get(name)
+        if trace is None:
+            return None
+        index = bisect_right(trace.ends, self.vec_steps - vec_steps)
+        if index:
+            return trace.points[index - 1]
+        return None
 
     def trend(self, name: str, width: int) -> list[float]:
         """The whole run in at most `width` points: means of equal stretches of its finite values, oldest first."""
@@ -155,11 +187,13 @@ class EpisodeWindow:
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Continue from `state()`; a window of another size keeps the latest episodes that fit."""
-        self.episodes = state["episodes"]
-        self._returns = deque(state["returns"], maxlen=self.size)
-        self._lengths = deque(state["lengths"], maxlen=self.size)
-        self._successes = deque(state["successes"], maxlen=self.size)
-        self._regrets = deque(state.get("regrets", ()), maxlen=self.size)  # checkpoints of 0.1.0 have none
+        self.episodes = int(state["episodes"])
+        self._returns = deque(map(float, state["returns"]), maxlen=self.size)
+        self._lengths = deque(map(int, state["lengths"]), maxlen=self.size)
+        successes = (None if success is None else bool(success) for success in state["successes"])
+        self._successes = deque(successes, maxlen=self.size)
+        regrets = state.get("regrets", ())  # checkpoints of 0.1.0 have none
+        self._regrets = deque((None if regret is None else float(regret) for regret in regrets), maxlen=self.size)
 
 
 def _mean_std(values: deque[float] | deque[int]) -> tuple[float | None, float | None]:
@@ -167,5 +201,8 @@ def _mean_std(values: deque[float] | deque[int]) -> tuple[float | None, float | 
         return None, None
     if not all(map(math.isfinite, values)):
         return math.nan, math.nan
-    mean = math.fsum(values) / len(values)
-    return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+    try:
+        mean = math.fsum(values) / len(values)
+        return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+    except OverflowError:  # returns beyond 1e154: their squares are no numbers
+        return math.nan, math.nan

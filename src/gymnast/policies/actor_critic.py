@@ -1,11 +1,12 @@
 """The policy: separate or shared trunks over an encoder (a CNN for images), a distribution head and a value head.
 
-Stateless: everything that changes between calls is an argument. Two ways through the network compute the same thing:
-`forward` is ordinary differentiable PyTorch; `run`/`backprop` is the fast path the update uses (see `dense`).
+Two ways through the network compute the same thing: `forward` is ordinary differentiable PyTorch; `evaluate`/`backprop` is
+the fast path of the update (see `dense`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,13 +14,18 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from gymnast.config.schema import PolicyConfig
+from gymnast.policies.base import Gradients, Head, Memory, Outputs, Policy
+from gymnast.policies.batch_norm import FrozenBatchNorm
 from gymnast.policies.dense import DenseChain
-from gymnast.policies.distributions import IMPOSSIBLE, Distribution, distribution_for
+from gymnast.policies.distributions import IMPOSSIBLE, distribution_for
 from gymnast.policies.encoders import Encoder, Observation
+from gymnast.policies.own import OwnEncoder
+
+VALUE = Head("value", bootstrapped=True)
 
 
-class ActorCritic(nn.Module):
-    """Policy and, unless `critic=False`, value function."""
+class ActorCritic(Policy):
+    """Policy and, unless `critic=False`, value function; `heads` are further outputs that an algorithm asks for."""
 
     def __init__(
         self,
@@ -28,115 +34,208 @@ class ActorCritic(nn.Module):
         action_space: spaces.Space,
         *,
         critic: bool = True,
+        heads: Sequence[Head] = (),
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.distribution: Distribution = distribution_for(
+        self.distribution = distribution_for(
             action_space, squash=config.squash_actions, state_dependent_std=config.state_dependent_std
         )
-        self.encoder = Encoder(observation_space, config)
-        self.shared = critic and (config.shared_trunk or self.encoder.learns)
+        generator = generator or torch.Generator().manual_seed(0)
+        if config.encoder is None:
+            self.encoder = Encoder(observation_space, config)
+        else:
+            self.encoder = OwnEncoder(observation_space, config, generator)
+        self.heads = (VALUE, *heads) if critic else tuple(heads)
+        self.shared = bool(self.heads) and (config.shared_trunk or self.encoder.learns)
         """Whether actor and critic share layers, so that values come cheaper with the actions."""
-        self.has_critic = critic
+        self.values_with_actions = self.shared
         n_in, n_out = self.encoder.size, self.distribution.n_outputs
-        style: dict[str, Any] = {"layer_norm": config.layer_norm, "dropout": config.dropout}
+        style: dict[str, Any] = {
+            "layer_norm": config.layer_norm,
+            "batch_norm": config.batch_norm,
+            "dropout": config.dropout,
+        }
         first: dict[str, Any] = {"indexed": self.encoder.indexed, **style}
         self.trunk: DenseChain | None = None
-        self.critic: DenseChain | None
-        if config.shared_trunk and critic:
+        if config.shared_trunk and self.heads:
+            n_features = config.hidden[-1] if config.hidden else n_in
             self.trunk = DenseChain([n_in, *config.hidden], config.activation, activate_last=True, **first)
-            self.actor = DenseChain([config.hidden[-1] if config.hidden else n_in, n_out], config.activation)
-            self.critic = DenseChain([config.hidden[-1] if config.hidden else n_in, 1], config.activation)
+            self.actor = DenseChain([n_features, n_out], config.activation)
+            chains = {head.name: DenseChain([n_features, head.size], config.activation) for head in self.heads}
         else:
             self.actor = DenseChain([n_in, *config.hidden, n_out], config.activation, **first)
-            critic_hidden = config.hidden if config.critic_hidden is None else config.critic_hidden
-            self.critic = DenseChain([n_in, *critic_hidden, 1], config.activation, **first) if critic else None
-        self._initialise(config.init, generator or torch.Generator().manual_seed(0))
+            hidden = config.hidden if config.critic_hidden is None else config.critic_hidden
+            sizes = {head.name: [n_in, *hidden, head.size] for head in self.heads}
+            chains = {name: DenseChain(size, config.activation, **first) for name, size in sizes.items()}
+        # The value's chain keeps its own name, under which checkpoints have always saved it.
+        self.critic = chains.pop("value", None)
+        self.further = nn.ModuleDict(chains)
+        self._initialise(config.init, generator)
         with torch.no_grad():
             self.actor.layers[-1].bias[self.distribution.log_std_outputs] = config.log_std_init  # type: ignore[operator]
         free = self.distribution.n_params - n_out
-        self.log_std = nn.Parameter(torch.full((free,), config.log_std_init)) if free else None
-        chains = [chain for chain in (self.trunk, self.actor, self.critic) if chain is not None]
-        self.by_hand = not self.encoder.learns and all(chain.by_hand for chain in chains)
+        self.log_std: nn.Parameter | None = None
+        if free:
+            self.log_std = nn.Parameter(torch.full((free,), config.log_std_init))
+        self.by_hand = not self.encoder.learns and all(chain.by_hand for chain in self.chains())
+        self.draws = any(chain.dropout > 0.0 for chain in self.chains())
+        self.batch_norms = [part for part in self.modules() if isinstance(part, FrozenBatchNorm)]
+        self.absorbs = bool(self.batch_norms)
+        self._predictors = self._by_name()
         self.eval()
+
+    def chains(self) -> list[DenseChain]:
+        """All chains of linear layers."""
+        found = [self.trunk, self.actor, self.critic, *self.further.values()]
+        return [chain for chain in found if isinstance(chain, DenseChain)]
+
+    def predictors(self) -> list[tuple[str, DenseChain]]:
+        """Name and chain of each head."""
+        return [(head.name, chain) for head, chain in self._predictors]
+
+    def _by_name(self) -> list[tuple[Head, DenseChain]]:
+        """Each head with the chain that computes it."""
+        found: list[tuple[Head, DenseChain]] = []
+        for head in self.heads:
+            chain = self.critic if head.name == "value" else self.further[head.name]
+            assert isinstance(chain, DenseChain)
+            found.append((head, chain))
+        return found
 
     def _initialise(self, init: str, generator: torch.Generator) -> None:
         hidden = 2.0**0.5
         for net in self.encoder.nets:
             net.initialise(init, generator)
-        for chain, last in ((self.trunk, hidden), (self.actor, self.distribution.gain), (self.critic, 1.0)):
-            if chain is not None:
-                if init == "orthogonal":
-                    chain.orthogonal_(hidden, last, generator)
-                else:
-                    chain.uniform_(generator)
+        last_gains = [(self.trunk, hidden), (self.actor, self.distribution.gain), (self.critic, 1.0)]
+        last_gains += [(chain, 1.0) for chain in self.further.values()]  # type: ignore[misc]
+        for chain, gain in last_gains:
+            if chain is None:
+                continue
+            if init == "orthogonal":
+                chain.orthogonal_(hidden, gain, generator)
+            else:
+                chain.uniform_(generator)
 
     # ---- ordinary PyTorch ------------------------------------------------------------------------------------------
 
-    def forward(self, obs: Observation, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Distribution parameters [B, P] and values [B], differentiable by autograd."""
+    def forward(
+        self, obs: Observation, mask: Tensor | None = None, memory: Memory | None = None
+    ) -> tuple[Tensor, Outputs, Tensor | None]:
+        """Distribution parameters [B, P] and the heads, differentiable by autograd; there is nothing to remember."""
         x = self.encoder(obs)
-        features = x if self.trunk is None else self.trunk(x)
-        value = features.new_zeros(features.shape[0]) if self.critic is None else self.critic(features).squeeze(-1)
-        return self._params(self.actor(features), mask), value
+        if self.trunk is None:
+            features = x
+        else:
+            features = self.trunk(x)
+        heads = {head.name: head.shaped(chain(features)) for head, chain in self._predictors}
+        return self._params(self.actor(features), mask), heads, None
 
     def _params(self, outputs: Tensor, mask: Tensor | None) -> Tensor:
         if self.log_std is not None:
             outputs = torch.cat((outputs, self.log_std.expand(outputs.shape[0], -1)), -1)
-        return outputs if mask is None else torch.where(mask, outputs, IMPOSSIBLE)
+        if mask is None:
+            return outputs
+        return torch.where(mask, outputs, IMPOSSIBLE)
+
+    @property
+    def needs_statistics(self) -> bool:
+        """Whether batch norm has seen nothing yet."""
+        return any(float(norm.count) == 0 for norm in self.batch_norms)
+
+    @torch.no_grad()
+    def absorb(self, obs: Observation) -> None:
+        """Move the statistics of batch norm towards those of these observations, layer after layer."""
+        for norm in self.batch_norms:
+            norm.absorbing = True
+        self(obs)
+        for norm in self.batch_norms:
+            norm.absorbing = False
 
     # ---- acting ----------------------------------------------------------------------------------------------------
 
     def act(
-        self, obs: Observation, noise: Tensor | None, mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Actions, distribution parameters, and values where the trunk is shared (else they are cheaper in one batch)."""
+        self, obs: Observation, noise: Tensor | None, mask: Tensor | None = None, state: Tensor | None = None
+    ) -> Outputs:
+        """`action`, `params`, and the values where the trunk is shared (else they are cheaper in one batch)."""
         x = self.encoder(obs)
-        value = None
         if self.trunk is not None:
             x = self.trunk.infer(x)
-        if self.shared:
-            value = self.critic.infer(x).squeeze(-1)  # type: ignore[union-attr]
         params = self._params(self.actor.infer(x), mask)
-        return self.distribution.sample(params, noise), params, value
+        outputs = {"action": self.distribution.sample(params, noise), "params": params}
+        if self.shared:
+            self._predict(x, outputs)
+        return outputs
 
-    def values(self, obs: Observation) -> Tensor:
-        """Values [B]; zeros without a critic."""
+    def bootstrap(self, obs: Observation, state: Tensor | None = None) -> Outputs:
+        """The bootstrapped heads of observations that nothing is done in."""
         x = self.encoder(obs)
-        if self.critic is None:
-            return torch.zeros(x.shape[0], device=x.device)
-        return self.critic.infer(x if self.trunk is None else self.trunk.infer(x)).squeeze(-1)
+        if self.trunk is not None:
+            x = self.trunk.infer(x)
+        outputs: Outputs = {}
+        self._predict(x, outputs)
+        return outputs
+
+    def _predict(self, features: Tensor, outputs: Outputs) -> None:
+        """Add the bootstrapped heads."""
+        for head, chain in self._predictors:
+            if head.bootstrapped:
+                outputs[head.name] = head.shaped(chain.infer(features))
 
     # ---- the fast path of the update -------------------------------------------------------------------------------
 
-    def run(self, obs: Observation, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None, Any]:
-        """Like `forward`, with the tape that `backprop` needs."""
+    def evaluate(
+        self, obs: Observation, action: Tensor, mask: Tensor | None = None, memory: Memory | None = None
+    ) -> tuple[Outputs, Any]:
+        """`log_prob`, `entropy` and the heads of samples [B], and the tape that `backprop` needs."""
+        params, heads, tapes = self.run(obs, mask)
+        log_prob, entropy, saved = self.distribution.evaluate(params, action)
+        return {"log_prob": log_prob, "entropy": entropy, **heads}, (tapes, params, saved)
+
+    def backprop(self, tape: Any, gradients: Gradients) -> None:
+        """Add the gradients of all parameters, given those of the outputs of `evaluate`."""
+        tapes, params, saved = tape
+        self.push_back(tapes, self.d_params(saved, params, gradients), gradients)
+
+    def log_prob(
+        self, obs: Observation, action: Tensor, mask: Tensor | None = None, memory: Memory | None = None
+    ) -> Tensor:
+        """Log-probabilities [B] of actions, without gradients."""
+        return self.distribution.evaluate(self.act(obs, None, mask)["params"], action)[0]
+
+    def run(self, obs: Observation, mask: Tensor | None = None) -> tuple[Tensor, Outputs, Any]:
+        """Like `forward`, with the tape that `push_back` needs."""
         x, encoder_tape = self.encoder.run(obs)
         trunk_tape = None
         if self.trunk is not None:
             x, trunk_tape = self.trunk.run(x)
         outputs, actor_tape = self.actor.run(x)
-        value, critic_tape = None, None
-        if self.critic is not None:
+        heads: Outputs = {}
+        head_tapes = []
+        for head, chain in self._predictors:
             # Dropout works on the critic's loss alone: inside the ratio it would not be the policy that collected.
-            self.critic.training = True
-            column, critic_tape = self.critic.run(x)
-            self.critic.training = False
-            value = column.squeeze(-1)
-        return self._params(outputs, mask), value, (encoder_tape, trunk_tape, actor_tape, critic_tape)
+            chain.training = True
+            columns, kept = chain.run(x)
+            chain.training = False
+            heads[head.name] = head.shaped(columns)
+            head_tapes.append(kept)
+        return self._params(outputs, mask), heads, (encoder_tape, trunk_tape, actor_tape, head_tapes)
 
-    def backprop(self, tape: Any, d_params: Tensor, d_value: Tensor | None) -> None:
-        """Add the gradients of all parameters, given those of the two outputs of `run`."""
-        encoder_tape, trunk_tape, actor_tape, critic_tape = tape
+    def push_back(self, tapes: Any, d_params: Tensor, gradients: Gradients) -> None:
+        """From the gradients of the outputs of `run` to those of all parameters."""
+        encoder_tape, trunk_tape, actor_tape, head_tapes = tapes
         if self.log_std is not None:
             d_params, d_log_std = d_params.split(self.distribution.n_outputs, -1)
             self.log_std.grad.add_(d_log_std.sum(0))  # type: ignore[union-attr]
         shared = self.trunk is not None or self.encoder.learns
         d_features = self.actor.backprop(actor_tape, d_params, to_input=shared)
-        if self.critic is not None and d_value is not None:
-            d_from_value = self.critic.backprop(critic_tape, d_value.unsqueeze(-1), to_input=shared)
-            if d_features is not None and d_from_value is not None:
-                d_features = d_features + d_from_value
+        for (head, chain), kept in zip(self._predictors, head_tapes, strict=True):
+            gradient = gradients.get(head.name)
+            if not isinstance(gradient, Tensor):
+                continue
+            d_head = chain.backprop(kept, gradient.unsqueeze(-1) if head.size == 1 else gradient, to_input=shared)
+            if d_features is not None and d_head is not None:
+                d_features = d_features + d_head
         if self.trunk is not None and d_features is not None:
             d_features = self.trunk.backprop(trunk_tape, d_features, to_input=self.encoder.learns)
         if self.encoder.learns and d_features is not None:

@@ -47,14 +47,18 @@ def image_shape(shape: Sequence[int]) -> tuple[int, int, int]:
         stack, height, width, channels = shape
         return stack * channels, height, width
     first, second, third = shape
-    return (first, second, third) if first <= third else (third, first, second)
+    if first <= third:
+        return (first, second, third)
+    return (third, first, second)
 
 
 def channels_first(x: Tensor, shape: Sequence[int]) -> Tensor:
     """A batch of images as [B, C, H, W]; a view where strides allow it."""
     if len(shape) == 4:
         return x.permute(0, 1, 4, 2, 3).flatten(1, 2)
-    return x if shape[0] <= shape[2] else x.permute(0, 3, 1, 2)
+    if shape[0] <= shape[2]:
+        return x
+    return x.permute(0, 3, 1, 2)
 
 
 class ConvNet(nn.Module):
@@ -95,6 +99,7 @@ class ConvNet(nn.Module):
         self.dtype = torch.bfloat16 if config.precision == "bf16" else torch.float32
         self.background = config.background
         self._kept: Tensor | None = None
+        self._watched: list[Tensor] | None = None
 
     def initialise(self, init: str, generator: torch.Generator) -> None:
         """Orthogonal with gain √2 and zero bias, or torch's own."""
@@ -112,7 +117,10 @@ class ConvNet(nn.Module):
 
     def forward(self, x: Tensor, *, keep: bool = False) -> Tensor:
         """Features [B, size] in float32. `keep` is for calls whose gradients are taken before the next one."""
-        scale, zero = (1.0 / 255.0, self.background) if x.dtype == torch.uint8 else (1.0, 0.0)
+        if x.dtype == torch.uint8:
+            scale, zero = (1.0 / 255.0, self.background)
+        else:
+            scale, zero = (1.0, 0.0)
         x = channels_first(x, x.shape[1:])  # as the env gives them, or `packed`
         layers = list(self.body)
         if x.is_cuda and _folds(layers[0], x):
@@ -125,11 +133,27 @@ class ConvNet(nn.Module):
                 x = layer(x, scale)
             else:
                 x = convolve(x, layer, scale)
-                x = x if layer is layers[-1] else F.relu_(x)
+                if layer is not layers[-1]:
+                    x = F.relu_(x)
             scale = 1.0
+            if self._watched is not None:
+                self._watched.append(x)
         # The last ReLU comes after the change of layout: its gradient then lies as its result does, and costs a tenth.
         x = F.relu(x.flatten(1))
         return F.relu_(F.linear(x, *_weights(self.linear, self.dtype))).float()
+
+    def rectified(self, x: Tensor) -> list[Tensor]:
+        """What each layer (of IMPALA's network: each stage) gives behind its ReLU, for those who look on."""
+        scale, zero = (1.0 / 255.0, self.background) if x.dtype == torch.uint8 else (1.0, 0.0)
+        x = channels_first(x, x.shape[1:])
+        x = _less(x.to(self.dtype, memory_format=torch.channels_last), zero)
+        found: list[Tensor] = []
+        for layer in self.body:
+            x = layer(x, scale) if isinstance(layer, _ImpalaStage) else F.relu(convolve(x, layer, scale))
+            scale = 1.0
+            found.append(F.relu(x))
+        features = F.linear(found[-1].flatten(1), *_weights(self.linear, self.dtype))
+        return [*found, F.relu(features)]
 
     def _converted(self, x: Tensor, *, keep: bool) -> Tensor:
         """The images in the arithmetic's type and layout."""
@@ -143,6 +167,15 @@ class ConvNet(nn.Module):
             with torch.inference_mode(False):
                 self._kept = torch.empty_like(x, dtype=self.dtype)
         return self._kept[: len(x)].copy_(x)
+
+    @contextmanager
+    def watched(self) -> Iterator[list[Tensor]]:
+        """The maps of every layer of the next call, for whoever looks into the network; the last ones before their ReLU."""
+        self._watched = []
+        try:
+            yield self._watched
+        finally:
+            self._watched = None
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -190,7 +223,9 @@ class ConvNet(nn.Module):
 
 
 def _less(x: Tensor, zero: float) -> Tensor:
-    return x.sub_(zero) if zero else x
+    if zero:
+        return x.sub_(zero)
+    return x
 
 
 def convolve(x: Tensor, layer: Any, scale: float = 1.0) -> Tensor:
@@ -222,9 +257,16 @@ def _weights(layer: Any, dtype: torch.dtype, scale: float = 1.0) -> tuple[Tensor
     """The layer's weight, times `scale`, and bias in this type; the weight of a convolution in channels-last memory."""
     held = layer.__dict__.get(_HELD)
     if held is not None and (dtype, scale) in held:
-        return held[dtype, scale]
-    weight = layer.weight if scale == 1.0 else layer.weight * scale
-    layout = torch.channels_last if weight.dim() == 4 else torch.preserve_format
+        kept: tuple[Tensor, Tensor] = held[dtype, scale]
+        return kept
+    if scale == 1.0:
+        weight = layer.weight
+    else:
+        weight = layer.weight * scale
+    if weight.dim() == 4:
+        layout = torch.channels_last
+    else:
+        layout = torch.preserve_format
     made = weight.to(dtype, memory_format=layout), layer.bias.to(dtype)
     if held is not None:
         held[dtype, scale] = made

@@ -2,7 +2,7 @@
 
 At the sizes of classic control an update is bound by the number of operations, not by arithmetic: autograd nearly doubles
 the time of a 64×64 network. So plain chains keep their activations on a tape and push the gradient back themselves;
-`forward` is the same function for autograd, and the tests hold the two equal. Chains with layer norm or dropout let
+`forward` is the same function for autograd, and the tests hold the two equal. Chains with layer norm, batch norm or dropout let
 autograd do the backward pass behind the same two calls.
 """
 
@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gymnast.policies.activations import ACTIVATIONS
+from gymnast.policies.batch_norm import FrozenBatchNorm
 
 Tape = Any
 
@@ -36,17 +37,25 @@ class DenseChain(nn.Module):
         *,
         activate_last: bool = False,
         layer_norm: bool = False,
+        batch_norm: bool = False,
         dropout: float = 0.0,
         indexed: bool = False,
     ) -> None:
         super().__init__()
         linears = [nn.Linear(a, b) for a, b in itertools.pairwise(sizes)]
         self.layers = nn.ModuleList(linears)
-        n_activated = len(self.layers) if activate_last else len(self.layers) - 1
-        self.norms = nn.ModuleList(nn.LayerNorm(size) for size in sizes[1 : n_activated + 1]) if layer_norm else None
+        if activate_last:
+            n_activated = len(self.layers)
+        else:
+            n_activated = len(self.layers) - 1
+        self.norms: nn.ModuleList | None = None
+        if layer_norm:
+            self.norms = nn.ModuleList(nn.LayerNorm(size) for size in sizes[1 : n_activated + 1])
+        elif batch_norm:
+            self.norms = nn.ModuleList(FrozenBatchNorm(size) for size in sizes[1 : n_activated + 1])
         self.dropout = dropout
         self.indexed = indexed
-        self.by_hand = not layer_norm and dropout == 0.0
+        self.by_hand = self.norms is None and dropout == 0.0
         self._activation = ACTIVATIONS[activation]
         self._n_activated = n_activated
         # Plain lists of the parameters: module attribute look-ups cost more than the small matrix products.
@@ -68,7 +77,10 @@ class DenseChain(nn.Module):
         """Orthogonal weights and zero biases; the last layer has its own gain."""
         with torch.no_grad():
             for i, weight in enumerate(self._weights):
-                gain = last_gain if i == len(self._weights) - 1 else hidden_gain
+                if i == len(self._weights) - 1:
+                    gain = last_gain
+                else:
+                    gain = hidden_gain
                 nn.init.orthogonal_(weight, gain, generator=generator)
                 self._biases[i].zero_()
 
@@ -83,7 +95,10 @@ class DenseChain(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The chain as ordinary differentiable operations."""
         for i, (weight, bias) in enumerate(zip(self._weights, self._biases)):
-            x = self._indexed_layer(x) if self.indexed and i == 0 else F.linear(x, weight, bias)
+            if self.indexed and i == 0:
+                x = self._indexed_layer(x)
+            else:
+                x = F.linear(x, weight, bias)
             if i < self._n_activated:
                 if self.norms is not None:
                     x = self.norms[i](x)
@@ -111,12 +126,32 @@ class DenseChain(nn.Module):
                 x = forward(x)
         return x
 
+    @property
+    def rectifies(self) -> bool:
+        """Whether its activation is a ReLU, whose units can die."""
+        return self._activation is ACTIVATIONS["relu"]
+
+    def activated(self, x: Tensor) -> list[Tensor]:
+        """What each layer with an activation gives of an input, for those who look on."""
+        found: list[Tensor] = []
+        for i in range(self._n_activated):
+            linear = (
+                self._indexed_layer(x) if self.indexed and i == 0 else F.linear(x, self._weights[i], self._biases[i])
+            )
+            if self.norms is not None:
+                linear = self.norms[i](linear)
+            x = self._activation.plain(linear)
+            found.append(x)
+        return found
+
     def _layer(self, i: int, x: Tensor) -> Tensor:
         """Linear layer i, scaled as the activation after it wants."""
         scale = self._activation.scale if i < self._n_activated else 1.0
         if self.indexed and i == 0:
             y = self._indexed_layer(x)
-            return y if scale == 1.0 else y.mul_(scale)
+            if scale == 1.0:
+                return y
+            return y.mul_(scale)
         return torch.addmm(self._biases[i], x, self._columns[i], beta=scale, alpha=scale)
 
     def run(self, x: Tensor) -> tuple[Tensor, Tape]:
@@ -143,7 +178,10 @@ class DenseChain(nn.Module):
         if not self.by_hand:
             x, y = tape
             torch.autograd.backward(y, gradient)
-            return x.grad if to_input else None
+            to_its_input: Tensor | None = x.grad
+            if to_input:
+                return to_its_input
+            return None
         inputs, kept = tape
         backward = self._activation.backward
         for i in range(len(inputs) - 1, -1, -1):
@@ -159,4 +197,6 @@ class DenseChain(nn.Module):
             weight_grad.addmm_(gradient.t(), x)  # type: ignore[union-attr]
             if i > 0 or to_input:
                 gradient = gradient.mm(self._weights[i])
-        return gradient if to_input else None
+        if to_input:
+            return gradient
+        return None

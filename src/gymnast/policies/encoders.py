@@ -39,22 +39,29 @@ class Encoder(nn.Module):
             self.register_buffer(
                 "_column", torch.tensor(np.concatenate(([0], np.cumsum(sizes)[:-1]))), persistent=False
             )
-        parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
-        self._pictured = [key for key, part in parts.items() if _reads_image(part, config)]
+        if isinstance(space, spaces.Dict):
+            parts = space.spaces
+        else:
+            parts = {"": space}
+        self.pictured = [key for key, part in parts.items() if _reads_image(part, config)]
+        """Names of the parts that are images; an observation that is one itself has the empty name."""
         self.images = nn.ModuleDict()
-        for key in self._pictured:
+        for key in self.pictured:
             self.images[_free_name(key, self.images)] = ConvNet(config, parts[key], key)  # type: ignore[arg-type]
         if not self.images and config.cnn not in ("auto", "none"):
             what = config.cnn if isinstance(config.cnn, str) else "a list of layers"
             raise ConfigError(
                 f"policy.cnn is {what}, but the observation {space} has no image: set it to auto or none."
             )
-        self._flat = {key: part for key, part in parts.items() if key not in self._pictured}
+        self._flat = {key: part for key, part in parts.items() if key not in self.pictured}
         self.flat_size = sum(flat_size(part) for part in self._flat.values())
         self.size = self.flat_size + sum(net.size for net in self.nets)
         # Images and flags arrive in a fixed range already; statistics would only distort them.
         normalize = config.normalize_obs and not self.indexed and self.flat_size > 0
-        self.norm = RunningNorm(self.flat_size, config.obs_clip, self._skipped()) if normalize else None
+        most = config.normalize_obs_steps
+        self.norm: RunningNorm | None = None
+        if normalize:
+            self.norm = RunningNorm(self.flat_size, config.obs_clip, self._skipped(), most)
 
     @property
     def nets(self) -> list[ConvNet]:
@@ -72,19 +79,21 @@ class Encoder(nn.Module):
             for part in self._flat.values()
             for _ in range(flat_size(part))
         ]
-        return torch.tensor(skip) if any(skip) else None
+        if any(skip):
+            return torch.tensor(skip)
+        return None
 
     def forward(self, obs: Observation) -> Tensor:
         """[B, size] floats, or [B] / [B, K] column indices for Discrete / MultiDiscrete observations."""
         if not self.images:
             return self._rest(obs)
-        return self._joined(obs, [net(image) for net, image in zip(self.nets, self._pictures(obs))])
+        return self._joined(obs, [net(image) for net, image in zip(self.nets, self.pictures(obs))])
 
     def run(self, obs: Observation) -> tuple[Tensor, Any]:
         """Like `forward`, with the tape that `backprop` needs."""
         if not self.images:
             return self._rest(obs), None
-        ran = [net.run(image) for net, image in zip(self.nets, self._pictures(obs))]
+        ran = [net.run(image) for net, image in zip(self.nets, self.pictures(obs))]
         return self._joined(obs, [features for features, _ in ran]), [tape for _, tape in ran]
 
     def backprop(self, tape: Any, gradient: Tensor) -> None:
@@ -108,7 +117,7 @@ class Encoder(nn.Module):
             return obs
         if isinstance(obs, Tensor):
             return self.nets[0].packed(obs)
-        return {**obs, **{key: net.packed(obs[key]) for key, net in zip(self._pictured, self.nets, strict=True)}}
+        return {**obs, **{key: net.packed(obs[key]) for key, net in zip(self.pictured, self.nets, strict=True)}}
 
     def laid_out(self, arrays: Any) -> Any:
         """Arrays like these zeros [T, N, …], with images in the memory that `packed` gives without a copy."""
@@ -118,25 +127,32 @@ class Encoder(nn.Module):
             return self.nets[0].laid_out(arrays)
         return {
             **arrays,
-            **{key: net.laid_out(arrays[key]) for key, net in zip(self._pictured, self.nets, strict=True)},
+            **{key: net.laid_out(arrays[key]) for key, net in zip(self.pictured, self.nets, strict=True)},
         }
 
-    def _pictures(self, obs: Observation) -> list[Tensor]:
+    def pictures(self, obs: Observation) -> list[Tensor]:
+        """What each CNN reads."""
         if isinstance(obs, Tensor):
             return [obs]
-        return [obs[key] for key in self._pictured]
+        return [obs[key] for key in self.pictured]
 
     def _joined(self, obs: Observation, features: list[Tensor]) -> Tensor:
         if self.flat_size:
             features = [*features, self._rest(obs)]
-        return features[0] if len(features) == 1 else torch.cat(features, -1)
+        if len(features) == 1:
+            return features[0]
+        return torch.cat(features, -1)
 
     def _rest(self, obs: Observation) -> Tensor:
         if self.indexed:
             assert isinstance(obs, Tensor)
-            return obs + self._column if isinstance(self.space, spaces.MultiDiscrete) else obs
+            if isinstance(self.space, spaces.MultiDiscrete):
+                return obs + self._column
+            return obs
         x = self.flat(obs)
-        return x if self.norm is None else self.norm(x)
+        if self.norm is not None:
+            x = self.norm(x)
+        return x
 
     def flat(self, obs: Observation) -> Tensor:
         """What no CNN reads as one float vector, before normalisation."""
@@ -146,8 +162,12 @@ class Encoder(nn.Module):
 
 
 def reads_images(space: spaces.Space, config: PolicyConfig) -> bool:
-    """Whether a policy for this space has a CNN."""
-    parts = space.spaces.values() if isinstance(space, spaces.Dict) else [space]
+    """Whether a policy for this space has a CNN of ours; what an encoder of the user's own computes nobody knows."""
+    if config.encoder is not None:
+        return False
+    parts = [space]
+    if isinstance(space, spaces.Dict):
+        parts = list(space.spaces.values())
     return any(_reads_image(part, config) for part in parts)
 
 
@@ -188,7 +208,12 @@ def _flat_part(space: spaces.Space, obs: Tensor) -> Tensor:
     if isinstance(space, spaces.MultiDiscrete):
         parts = [F.one_hot(column, int(n)) for column, n in zip(obs.flatten(1).unbind(1), np.ravel(space.nvec))]
         return torch.cat(parts, -1).float()
-    flat = obs if obs.dim() == 2 else obs.flatten(1)
+    if obs.dim() == 2:
+        flat = obs
+    else:
+        flat = obs.flatten(1)
     if flat.dtype == torch.uint8:
         return flat.float().div_(255.0)  # images: scaled here, and only here
-    return flat if flat.dtype == torch.float32 else flat.float()
+    if flat.dtype == torch.float32:
+        return flat
+    return flat.float()

@@ -35,6 +35,24 @@ class FlatParameters:
         pieces = flat.split([shape.numel() for shape in self._shapes])
         return [piece.view(shape) for piece, shape in zip(pieces, self._shapes, strict=True)]
 
+    def by_part(self, module: nn.Module) -> dict[str, list[int]]:
+        """Which parameters, by number, belong to which part of the module that these are of: `policy`, `value`, `trunk` …"""
+        parts: dict[str, list[int]] = {}
+        for number, (name, _) in enumerate(module.named_parameters()):
+            parts.setdefault(_part_of(name), []).append(number)
+        return parts
+
     def norm(self) -> Tensor:
         """Global gradient norm, on the device."""
-        return torch.linalg.vector_norm(self.grads)
+        norm: Tensor = torch.linalg.vector_norm(self.grads)
+        return norm
+
+
+_PARTS = {"actor": "policy", "log_std": "policy", "critic": "value"}
+"""What people call the modules of the shipped policy."""
+
+
+def _part_of(parameter: str) -> str:
+    """`value` of `critic.layers.0.weight`; heads of an algorithm have the name that the algorithm gave them."""
+    first, *rest = parameter.split(".")
+    return rest[0] if first == "further" else _PARTS.get(first, first)

@@ -15,9 +15,10 @@ class RunningNorm(nn.Module):
     shift: Tensor
     scale: Tensor
 
-    def __init__(self, size: int, clip: float, skip: Tensor | None = None) -> None:
+    def __init__(self, size: int, clip: float, skip: Tensor | None = None, most: int | None = None) -> None:
+        """`skip` marks entries that stay as they are; after `most` samples the statistics stay as they are."""
         super().__init__()
-        self.clip = clip
+        self.clip, self.most = clip, most
         self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
         self.register_buffer("variance", torch.ones(size, dtype=torch.float64))
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
@@ -32,6 +33,8 @@ class RunningNorm(nn.Module):
     @torch.no_grad()
     def update(self, x: Tensor) -> None:
         """Take in a batch [B, size]."""
+        if self.most is not None and float(self.count) >= self.most:
+            return
         x = x.double()
         n, total = float(x.shape[0]), float(self.count) + float(x.shape[0])
         delta = x.mean(0) - self.mean

@@ -12,10 +12,12 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from gymnast.policies.activations import ACTIVATIONS
-from gymnast.policies.actor_critic import ActorCritic
+from gymnast.policies.base import Policy
+from gymnast.policies.batch_norm import FrozenBatchNorm
 from gymnast.policies.convolution import ConvNet, image_shape
 from gymnast.policies.dense import DenseChain
 from gymnast.policies.encoders import Encoder, flat_size
+from gymnast.policies.own import OwnEncoder
 
 
 @dataclass(frozen=True)
@@ -58,14 +60,14 @@ class Summary:
         return sum(layer.flops for layer in self.layers if layer.part != "critic")
 
     def parts(self) -> dict[str, int]:
-        """Parameters by part."""
+        """How many parameters each part has."""
         totals: dict[str, int] = {}
         for layer in self.layers:
             totals[layer.part] = totals.get(layer.part, 0) + layer.parameters
         return totals
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json`."""
+        """The whole summary as plain data for `--json`."""
         return {
             "observation": self.observation,
             "action": self.action,
@@ -78,7 +80,7 @@ class Summary:
         }
 
 
-def summarise(policy: ActorCritic, action_space: spaces.Space) -> Summary:
+def summarise(policy: Policy, action_space: spaces.Space) -> Summary:
     """Describe a policy. Parameters of modules this does not know are counted in rows of their own."""
     layers: list[Layer] = []
     columns = int(np.prod(policy.encoder.space.shape or ()))
@@ -103,8 +105,11 @@ def summarise(policy: ActorCritic, action_space: spaces.Space) -> Summary:
 
 
 def _encoder(part: str, encoder: Encoder) -> Iterator[Layer]:
-    parts = encoder.space.spaces if isinstance(encoder.space, spaces.Dict) else {"": encoder.space}
-    images = dict(zip(encoder._pictured, encoder.nets))
+    if isinstance(encoder.space, spaces.Dict):
+        parts = encoder.space.spaces
+    else:
+        parts = {"": encoder.space}
+    images = dict(zip(encoder.pictured, encoder.nets))
     for key, net in images.items():
         yield from _conv_net(part, net, key)
     flat = {key: space for key, space in parts.items() if key not in images}
@@ -122,7 +127,9 @@ def _encoder(part: str, encoder: Encoder) -> Iterator[Layer]:
         yield Layer(part, "join", _sum(sizes), str(encoder.size))
     known = [*images.values(), *([] if encoder.norm is None else [encoder.norm])]
     rest = _count(encoder) - sum(_count(module) for module in known)
-    if rest:
+    if isinstance(encoder, OwnEncoder):
+        yield Layer(part, encoder.reference, "–", str(encoder.size), rest)
+    elif rest:
         yield Layer(part, "other layers", "–", "–", rest)
 
 
@@ -166,14 +173,26 @@ def _convolution(part: str, layer: nn.Conv2d, shape: Picture, activation: str = 
     per_output = 2 * layer.in_channels * kernel**2 + 1 + bool(activation)
     stepped = f", stride {stride}" if stride > 1 else ""
     padded = f", padding {padding}" if padding else ""
-    name = f"conv {kernel}×{kernel}{stepped}{padded}" + (f", {activation}" if activation else "")
+    name = f"conv {kernel}×{kernel}{stepped}{padded}"
+    if activation:
+        name += f", {activation}"
     return Layer(part, name, _shape(shape), _shape(out), _count(layer), flops=per_output * math.prod(out)), out
 
 
 def _reads(space: spaces.Space, indexed: bool) -> str:
     if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
-        return "choose columns" if indexed else "one-hot"
-    return "flatten" if len(space.shape or ()) > 1 else "read"
+        if indexed:
+            return "choose columns"
+        return "one-hot"
+    if len(space.shape or ()) > 1:
+        return "flatten"
+    return "read"
+
+
+def _norm(part: str, norm: nn.Module, size: int) -> Layer:
+    if isinstance(norm, FrozenBatchNorm):
+        return Layer(part, "batch norm", str(size), str(size), _count(norm), statistics=_saved(norm), flops=4 * size)
+    return Layer(part, "layer norm", str(size), str(size), _count(norm), flops=8 * size)
 
 
 def _chain(part: str, chain: DenseChain, columns: int) -> Iterator[Layer]:
@@ -183,18 +202,14 @@ def _chain(part: str, chain: DenseChain, columns: int) -> Iterator[Layer]:
         n_in, n_out = linear.in_features, linear.out_features
         bias = n_out if linear.bias is not None else 0
         picks = chain.indexed and i == 0  # adds the columns that are named instead of multiplying by zeros
-        yield Layer(
-            part,
-            "linear (columns by index)" if picks else "linear",
-            "index" if picks else str(n_in),
-            str(n_out),
-            n_in * n_out + bias,
-            flops=columns * n_out if picks else 2 * n_in * n_out + bias,
-        )
+        kind, reads, flops = "linear", str(n_in), 2 * n_in * n_out + bias
+        if picks:
+            kind, reads, flops = "linear (columns by index)", "index", columns * n_out
+        yield Layer(part, kind, reads, str(n_out), n_in * n_out + bias, flops=flops)
         if i < chain._n_activated:
             if chain.norms is not None:
                 norm = chain.norms[i]
-                yield Layer(part, "layer norm", str(n_out), str(n_out), _count(norm), flops=8 * n_out)
+                yield _norm(part, norm, n_out)
             yield Layer(part, activation, str(n_out), str(n_out), flops=n_out)
             if chain.dropout:
                 yield Layer(part, f"dropout {chain.dropout:g} (critic's loss only)", str(n_out), str(n_out))
@@ -205,7 +220,7 @@ def _other(part: str, module: nn.Module) -> Iterator[Layer]:
         count = sum(parameter.numel() for parameter in inner.parameters(recurse=False))
         saved = sum(buffer.numel() for buffer in inner.buffers(recurse=False))
         if count or saved:
-            label = type(inner).__name__.lower() + (f" {name}" if name else "")
+            label = f"{type(inner).__name__.lower()} {name}".rstrip()
             yield Layer(part, label, "–", "–", count, saved)
 
 

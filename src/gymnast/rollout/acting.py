@@ -15,8 +15,9 @@ from torch import Tensor
 from gymnast.envs.spaces import copy_rows
 from gymnast.envs.spaces import row as rows_of
 from gymnast.envs.vector import StepRow
-from gymnast.policies.actor_critic import ActorCritic
-from gymnast.rollout.device import DeviceRollout, each_part, parts, pinned
+from gymnast.policies.base import Policy
+from gymnast.rollout.buffer import parts
+from gymnast.rollout.device import DeviceRollout, each_part, pinned
 from gymnast.rollout.graphs import captured
 
 NOISE_STEPS = 64
@@ -26,7 +27,7 @@ NOISE_STEPS = 64
 class LaneActor:
     """A policy with places for the observations of some lanes."""
 
-    def __init__(self, policy: ActorCritic, row: StepRow, slots: list[slice], device: torch.device) -> None:
+    def __init__(self, policy: Policy, row: StepRow, slots: list[slice], device: torch.device) -> None:
         self.policy = policy
         width = max(one.stop - one.start for one in slots)
         n_places = -(-len(slots) // 2)  # while half of the lanes is acted for, the other half steps
@@ -34,8 +35,11 @@ class LaneActor:
         self.device = device
         self._host_obs = parts(lambda a: self._host((size, *a.shape[1:]), torch.from_numpy(a).dtype), row.obs)
         self.obs = parts(lambda tensor: tensor.to(device), self._host_obs)
-        self._host_mask = None if row.mask is None else self._host((size, *row.mask.shape[1:]), torch.bool).fill_(True)
-        self.mask = None if self._host_mask is None else self._host_mask.to(device)
+        self._host_mask: Tensor | None = None
+        self.mask: Tensor | None = None
+        if row.mask is not None:
+            self._host_mask = self._host((size, *row.mask.shape[1:]), torch.bool).fill_(True)
+            self.mask = self._host_mask.to(device)
         distribution = policy.distribution
         self._host_actions = self._host((size, *distribution.action_shape), distribution.action_dtype)
         self._actions = self._host_actions.numpy()
@@ -108,7 +112,7 @@ class Place:
 class RecordingActor(LaneActor):
     """Samples, and stores all it sees and does in the rollout; for places that no lane takes, in a spare row."""
 
-    def __init__(self, policy: ActorCritic, rollout: DeviceRollout, slots: list[slice]) -> None:
+    def __init__(self, policy: Policy, rollout: DeviceRollout, slots: list[slice]) -> None:
         super().__init__(policy, rollout.first_row, slots, rollout.device)
         self._rollout = rollout
         self._host_rows = self._host((self.size,), torch.int64).fill_(rollout.spare_row)
@@ -139,26 +143,27 @@ class RecordingActor(LaneActor):
         """Sample by the rollout's noise, and store."""
         rollout, rows = self._rollout, self._rows
         rows.copy_(self._host_rows, non_blocking=True)
-        action, params, value = self.policy.act(self.obs, rollout.noise_rows[rows], self.mask)
+        outputs = self.policy.act(self.obs, rollout.noise_rows[rows], self.mask)
         each_part(lambda stored, now: stored.index_copy_(0, rows, now), rollout.obs_rows, self.obs)
         if self.mask is not None:
             rollout.mask_rows.index_copy_(0, rows, self.mask)
-        rollout.action_rows.index_copy_(0, rows, action)
-        rollout.params_rows.index_copy_(0, rows, params)
-        if value is not None:
-            rollout.value_rows.index_copy_(0, rows, value)
-        return action
+        for name, tensor in outputs.items():
+            rollout.field_rows[name].index_copy_(0, rows, tensor)
+        return outputs["action"]
 
 
-class JudgingActor(LaneActor):
+class EvaluatingActor(LaneActor):
     """Acts greedily, or by noise that each slot draws for itself, so that neither lanes nor their order change anything."""
 
     def __init__(
-        self, policy: ActorCritic, row: StepRow, slots: list[slice], device: torch.device, seeds: Sequence[int] | None
+        self, policy: Policy, row: StepRow, slots: list[slice], device: torch.device, seeds: Sequence[int] | None
     ) -> None:
         """`seeds`, one per slot, make it sample."""
         super().__init__(policy, row, slots, device)
-        self._generators = None if seeds is None else [torch.Generator().manual_seed(int(seed)) for seed in seeds]
+        if seeds is None:
+            self._generators = None
+        else:
+            self._generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
         n_noise = policy.distribution.n_noise
         self._drawn = torch.zeros((NOISE_STEPS, len(row.reward), n_noise))
         self._steps = [0] * len(slots)
@@ -178,10 +183,11 @@ class JudgingActor(LaneActor):
         return place
 
     def choose(self) -> Tensor:
-        """Actions alone."""
+        """The actions alone: nothing is learned from an evaluation."""
         if self._generators is not None:
             self._noise.copy_(self._host_noise, non_blocking=True)
-        return self.policy.act(self.obs, None if self._generators is None else self._noise, self.mask)[0]
+        noise = None if self._generators is None else self._noise
+        return self.policy.act(self.obs, noise, self.mask)["action"]
 
 
 def launcher(function: Callable[[], None], device: torch.device) -> Callable[[], None]:

@@ -5,7 +5,7 @@ Rewards and flags stay on the host, where the targets are computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from gymnast.envs.vector import StepRow, VectorEnv
-from gymnast.policies.actor_critic import ActorCritic
-from gymnast.rollout.buffer import Rollout
+from gymnast.policies.base import Field, Policy
+from gymnast.rollout.buffer import Rollout, nested, parts
+from gymnast.rollout.hashing import combined, tensor_hashes
 
 
 class DeviceRollout(Rollout):
@@ -24,17 +25,18 @@ class DeviceRollout(Rollout):
         self,
         n_steps: int,
         envs: VectorEnv,
-        policy: ActorCritic,
+        policy: Policy,
         device: torch.device,
+        further: Sequence[Field] = (),
         *,
         first: DeviceRollout | None = None,
     ) -> None:
         """`first` is the rollout whose memory this one is the other half of; the first has both halves."""
         self.device, self._first = device, first or self
         self.half = 0 if first is None else 1
-        super().__init__(n_steps, envs, policy)
+        super().__init__(n_steps, envs, policy, further)
 
-    def _allocate(self, envs: VectorEnv, policy: ActorCritic) -> None:
+    def _allocate(self, envs: VectorEnv, policy: Policy) -> None:
         if self.half == 0:
             row = envs.new_row()
             self.obs_arrays, self.mask_array = row.obs, row.mask
@@ -42,27 +44,38 @@ class DeviceRollout(Rollout):
         first = self._first
         self.obs_arrays, self.mask_array = first.obs_arrays, first.mask_array
         self.obs = parts(self._steps_of, first.obs_rows)
-        self.mask = None if self.mask_array is None else self._steps_of(first.mask_rows)
-        self.action, self.params = self._steps_of(first.action_rows), self._steps_of(first.params_rows)
-        self.noise, self.value = self._steps_of(first.noise_rows), self._steps_of(first.value_rows)
-        self.log_prob = torch.zeros((self.n_steps, self.n_envs), device=self.device)
-        self.host_value = pinned(torch.zeros(self.value.shape), self.device)
-        self.action_arrays = list(torch.zeros(self.action.shape, dtype=self.action.dtype).numpy())
+        if self.mask_array is None:
+            self.mask = None
+        else:
+            self.mask = self._steps_of(first.mask_rows)
+        self.noise = self._steps_of(first.noise_rows)
+        for name, field in self.fields.items():
+            if field.side == "host":
+                self._kept[name] = self._zeros(field)
+            else:
+                self._kept[name] = self._steps_of(first.field_rows[name])[: self.n_steps + field.after_last]
+        self._host = {name: pinned(torch.zeros(self[name].shape), self.device) for name in self.bootstrapped}
+        # One more than there are steps: what is chosen after the last one is not done.
+        action = self.fields["action"]
+        chosen = torch.zeros((self.n_steps + 1, self.n_envs, *action.shape), dtype=action.dtype)
+        self.action_arrays = list(chosen.numpy())
 
-    def _allocate_rows(self, policy: ActorCritic) -> None:
+    def _allocate_rows(self, policy: Policy) -> None:
         """Memory for two rollouts, [2·(T + 1)·N + 1] rows.
 
         The actor also runs on the observation after the last step, for its value; what it computes for nobody goes to the
         last row.
         """
-        distribution, mask = policy.distribution, self.mask_array
+        mask = self.mask_array
         self.spare_row = 2 * (self.n_steps + 1) * self.n_envs
         self.obs_rows = parts(lambda a: self._rows_of(a.shape[1:], torch.from_numpy(a).dtype), self.obs_arrays)
         self.mask_rows = self._rows_of(() if mask is None else mask.shape[1:], torch.bool)
-        self.action_rows = self._rows_of(distribution.action_shape, distribution.action_dtype)
-        self.params_rows = self._rows_of((distribution.n_params,))
-        self.noise_rows = self._rows_of((distribution.n_noise,))
-        self.value_rows = self._rows_of(())
+        self.noise_rows = self._rows_of((policy.distribution.n_noise,))
+        self.field_rows = {
+            name: self._rows_of(field.shape, field.dtype)
+            for name, field in self.fields.items()
+            if field.side == "device"
+        }
 
     def row_number(self, t: int) -> int:
         """Where step `t` of slot 0 lies among the rows."""
@@ -76,59 +89,62 @@ class DeviceRollout(Rollout):
         return rows[begin:end].view(self.n_steps + 1, self.n_envs, *rows.shape[1:])
 
     def _make_views(self) -> None:
-        self.first_row = StepRow(
-            self.obs_arrays, self.reward[0], self.terminated[0], self.truncated[0], self.mask_array
-        )
-        self.rows = [
-            StepRow(self.obs_arrays, self.reward[t], self.terminated[t], self.truncated[t], self.mask_array)
-            for t in range(self.n_steps)
-        ]
+        self.rows = [self._row(t) for t in range(self.n_steps)]
+        self.first_row = self._row(0)
+
+    def _row(self, t: int) -> StepRow:
+        flags = self.terminated[t], self.truncated[t]
+        return StepRow(self.obs_arrays, self.reward[t], *flags, self.mask_array, self._own_reward_at(t))
 
     def carry_over(self) -> None:
         """Nothing to do: a collection leaves its last observations in `first_row`."""
 
-    def values(self) -> np.ndarray:
-        """Values [T, N] on the host."""
-        return self.host_value[: self.length].numpy()
+    def bring_home(self) -> None:
+        """Copy the bootstrapped fields to the host, where targets are computed."""
+        for name, array in self._host.items():
+            array.copy_(self[name])
+            self.next[name][:] = array[1:].numpy()
+
+    def host(self, name: str) -> np.ndarray:
+        """A bootstrapped field [T, N] on the host."""
+        return self._host[name][: self.length].numpy()
 
     def host_obs(self) -> Any:
         """A copy of all observations [T + 1, N, …] on the host, for looking at them."""
         return parts(lambda tensor: tensor[: self.length + 1].cpu().numpy(), self.obs)
 
-    def slot_keys(self) -> list[bytes]:
-        """What tells the last transitions of the slots apart: action and random projections of both observations."""
-        t = self.length
-        keys = [self.action_arrays[t - 1].reshape(self.n_envs, -1)]
-        for tensor in self.obs.values() if isinstance(self.obs, dict) else [self.obs]:
-            pair = tensor[t - 1 : t + 1].reshape(2, self.n_envs, -1).float()
-            weights = torch.linspace(1.0, 2.0, pair.shape[-1], device=pair.device).sin_()
-            keys.append((pair @ weights).t().cpu().numpy())
-        return [b"".join(key[i].tobytes() for key in keys) for i in range(self.n_envs)]
+    def _obs_hashes(self) -> np.ndarray:
+        """Of all observations [T + 1, N], computed where they lie."""
+        end = self.length + 1
+        if isinstance(self.obs, dict):
+            return combined(*(tensor_hashes(tensor[:end]) for tensor in self.obs.values()))
+        return tensor_hashes(self.obs[:end])
+
+    def _actions(self) -> np.ndarray:
+        return np.stack(self.action_arrays[: self.length])
+
+    def _carried(self) -> dict[str, np.ndarray]:
+        """The row on the host that a collection leaves what it led to in, as an array of one row."""
+        arrays = self.obs_arrays
+        if isinstance(arrays, dict):
+            carried = {f"obs.{name}": array for name, array in arrays.items()}
+        else:
+            carried = {"obs": arrays}
+        if self.mask_array is not None:
+            carried["mask"] = self.mask_array
+        return {name: array[None] for name, array in carried.items()}
 
     def state(self) -> dict[str, Any]:
         """What the next collection starts from."""
-        return {
-            "obs": parts(np.copy, self.obs_arrays),
-            "mask": None if self.mask_array is None else self.mask_array.copy(),
-        }
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Restore what `state` saved."""
-        self.length = self.n_steps
-        for name, array in self.obs_arrays.items() if isinstance(self.obs_arrays, dict) else [("", self.obs_arrays)]:
-            array[...] = state["obs"][name] if name else state["obs"]
-        if self.mask_array is not None:
-            self.mask_array[...] = state["mask"]
+        now = {name: array[0].copy() for name, array in self._carried().items()}
+        return nested(now, isinstance(self.obs_arrays, dict))
 
 
 def pinned(tensor: Tensor, device: torch.device) -> Tensor:
     """Memory that a GPU copies from and to by itself."""
-    return tensor.pin_memory() if device.type == "cuda" else tensor
-
-
-def parts(function: Callable[[Any], Any], tree: Any) -> Any:
-    """The function of an observation, or of each of its parts."""
-    return {key: function(value) for key, value in tree.items()} if isinstance(tree, dict) else function(tree)
+    if device.type == "cuda":
+        return tensor.pin_memory()
+    return tensor
 
 
 def each_part(function: Callable[[Any, Any], Any], first: Any, second: Any) -> None:

@@ -11,6 +11,7 @@ each sample keeps the probability it was played with, which is what the ratio of
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -20,32 +21,51 @@ import torch
 
 from gymnast.envs.lanes import LanePool
 from gymnast.envs.vector import EndedEpisode, StepRow, VectorEnv, some_rows
-from gymnast.policies.actor_critic import ActorCritic
+from gymnast.policies.base import Policy
+from gymnast.policies.flat import FlatParameters
 from gymnast.rollout.acting import RecordingActor
-from gymnast.rollout.collect import Ended, bootstrap_cut, check
+from gymnast.rollout.collect import Ended, OnStep, bootstrap_cut, check
 from gymnast.rollout.device import DeviceRollout
 from gymnast.timing import StageTimer
 
 
 class DeviceCollector:
-    """Fills `DeviceRollout`s. `policy` acts; with `ahead` it is a copy of the one that learns."""
+    """Fills `DeviceRollout`s. With `ahead`, a copy of the policy acts while the policy itself learns."""
 
     def __init__(
-        self, policy: ActorCritic, envs: VectorEnv, rollout: DeviceRollout, *, by_lanes: bool, ahead: bool = False
+        self,
+        policy: Policy,
+        weights: FlatParameters,
+        envs: VectorEnv,
+        rollout: DeviceRollout,
+        generator: torch.Generator,
+        *,
+        by_lanes: bool,
+        ahead: bool = False,
     ) -> None:
-        self.policy, self._envs = policy, envs
-        self._lanes: Lanes = envs if by_lanes and isinstance(envs, LanePool) else OneLane(envs)
-        self.ahead = ahead and not isinstance(self._lanes, OneLane)
+        self.rollout = rollout
+        self._learning, self._weights, self._envs, self._generator = policy, weights, envs, generator
+        self.policy, self._acting = policy, weights
+        self._lanes: Lanes
+        if by_lanes and isinstance(envs, LanePool):
+            self._lanes = envs
+        else:
+            self._lanes = OneLane(envs)
+        self._may_run_on = ahead and not isinstance(self._lanes, OneLane)
         halves = [rollout]
-        if self.ahead:
-            halves.append(DeviceRollout(rollout.n_steps, envs, policy, rollout.device, first=rollout))
+        if self._may_run_on:
+            self.policy = copy.deepcopy(policy)
+            self._acting = FlatParameters(self.policy)
+            own = {field.name for field in policy.fields()}
+            further = [field for name, field in rollout.fields.items() if name not in own]
+            halves.append(DeviceRollout(rollout.n_steps, envs, policy, rollout.device, further, first=rollout))
         self._n_steps, self._slots = rollout.n_steps, self._lanes.lanes
         self._now, self._next = halves[0], halves[-1]
         self._rows = {
             half.half: [[some_rows(row, slots) for row in half.rows] for slots in self._slots] for half in halves
         }
         self._ended: dict[int, Ended] = {half.half: [] for half in halves}
-        self._actor = RecordingActor(policy, rollout, self._slots)
+        self._actor = RecordingActor(self.policy, rollout, self._slots)
         self._at: list[int | None] = [None] * len(self._slots)
         """Steps that each lane has played since the beginning of this rollout, beyond its end those of the next one; None for
         a lane that has not begun."""
@@ -54,26 +74,17 @@ class DeviceCollector:
         self._runs_on = False
         self._waited = 0.0
 
-    def __call__(
-        self,
-        generator: torch.Generator,
-        timer: StageTimer,
-        on_step: Callable[[int], None] | None = None,
-        *,
-        runs_on: bool = False,
-    ) -> tuple[DeviceRollout, Ended]:
-        """Fill the next rollout, from `first_row` or from where its lanes are already; also the episodes that ended.
-
-        With `runs_on`, lanes that are through go on into the one after it.
-        """
-        rollout, self._runs_on = self._now, runs_on and self.ahead
+    def collect(self, timer: StageTimer, on_step: OnStep | None = None, *, run_on: bool = False) -> Ended:
+        """Fill the next rollout, from `first_row` or from where its lanes are already; return the episodes that ended."""
+        self._publish()
+        rollout, self._runs_on = self._now, run_on and self._may_run_on
         begin, self._waited = time.perf_counter(), 0.0
         rollout.length = rollout.n_steps
         with torch.inference_mode():
             if not self._drawn:
-                self._draw(rollout, generator)
+                self._draw(rollout)
             if self._runs_on:
-                self._draw(self._next, generator)
+                self._draw(self._next)
             self._begin_lanes()
             told = 0
             while any(at is None or at < self._n_steps for at in self._at):
@@ -88,12 +99,25 @@ class DeviceCollector:
         timer.add("policy", time.perf_counter() - begin - self._waited)
         check(rollout, self._envs)
         self._turn_over()
-        return rollout, ended
+        self.rollout = rollout
+        return ended
 
     @property
-    def drained(self) -> bool:
-        """Whether no lane is ahead, so that envs and `first_row` are all there is to go on from."""
-        return all(at is None for at in self._at)
+    def ahead(self) -> bool:
+        """Whether some lanes are in the next rollout, so that envs and `first_row` are not all there is to go on from."""
+        return any(at is not None for at in self._at)
+
+    def start_episodes(self, seeds: list[int]) -> None:
+        """Begin fresh episodes in every slot."""
+        self._envs.reset(seeds, self.rollout.first_row)
+
+    def _publish(self) -> None:
+        """Give the weights to the copy that acts, where there is one."""
+        if self.policy is self._learning:
+            return
+        self._acting.values.copy_(self._weights.values)
+        for theirs, ours in zip(self.policy.buffers(), self._learning.buffers(), strict=True):
+            theirs.copy_(ours)
 
     def serve_while(self, busy: Callable[[], bool]) -> None:
         """Act for lanes that are ahead as long as something else takes."""
@@ -102,8 +126,10 @@ class DeviceCollector:
                 if self._playing:
                     self._serve(patient=False)
 
-    def _draw(self, rollout: DeviceRollout, generator: torch.Generator) -> None:
-        rollout.noise[:-1] = self.policy.distribution.noise((rollout.n_steps, rollout.n_envs), generator)
+    def _draw(self, rollout: DeviceRollout) -> None:
+        # One draw for all slots and steps: what a slot gets does not depend on which lane is served first.
+        shape = rollout.n_steps, rollout.n_envs
+        rollout.noise[:-1] = self.policy.distribution.noise(shape, self._generator)
 
     def _begin_lanes(self) -> None:
         """Let the lanes begin that are not ahead."""
@@ -127,8 +153,11 @@ class DeviceCollector:
         for lane in ready:
             at = self._at[lane]
             assert at is not None
-            rollout, t = (self._now, at) if at < self._n_steps else (self._next, at - self._n_steps)
-            if self._actor.full:
+            if at < self._n_steps:
+                rollout, t = (self._now, at)
+            else:
+                rollout, t = (self._next, at - self._n_steps)
+            if self._actor.full:  # one batch of observations on its way: act on it before another lane takes a place
                 self._act()
             place = self._actor.place_at(lane, rollout, t + 1)
             row = self._rows[rollout.half][lane][t]
@@ -158,22 +187,20 @@ class DeviceCollector:
         self._drawn = self._runs_on
         self._at = [at - self._n_steps if self._runs_on and at is not None else None for at in self._at]
         self._runs_on = False  # the rollout after this one is being learned from
-        if self.ahead:
+        if self._may_run_on:
             self._now, self._next = self._next, self._now
 
     def _finish(self, rollout: DeviceRollout, ended: Ended) -> None:
         """Log-probabilities of all steps in one batch, values to the host, and what each step bootstraps from."""
         policy, t = self.policy, rollout.n_steps
-        log_prob, _, _ = policy.distribution.evaluate(
-            rollout.params[:t].flatten(0, 1), rollout.action[:t].flatten(0, 1)
-        )
-        rollout.log_prob.copy_(log_prob.view(t, -1))
-        if not policy.has_critic:
+        for name, tensor in policy.afterwards(rollout.flat_fields(t)).items():
+            rollout[name].copy_(tensor.view(t, -1, *tensor.shape[1:]))
+        if not rollout.bootstrapped:
             return
-        if not policy.shared:
-            rollout.value.copy_(policy.values(rollout.flat_obs(t + 1)).view(t + 1, -1))
-        rollout.host_value.copy_(rollout.value)
-        rollout.next_value[:] = rollout.host_value[1:].numpy()
+        if not policy.values_with_actions:
+            for name, tensor in policy.bootstrap(rollout.flat_obs(t + 1)).items():
+                rollout[name].copy_(tensor.view(t + 1, -1, *tensor.shape[1:]))
+        rollout.bring_home()
         bootstrap_cut(policy, self._envs, rollout, ended, rollout.device)
 
 
@@ -204,7 +231,7 @@ class OneLane:
         self.lanes = [slice(0, envs.n_envs)]
 
     def send_lane(self, lane: int, actions: np.ndarray) -> None:
-        """Begin the step."""
+        """Begin a step of all envs."""
         self.envs.send(actions)
 
     def ready_lanes(self, *, patient: bool = True) -> list[int]:
@@ -212,8 +239,8 @@ class OneLane:
         return [0]
 
     def recv_lane(self, lane: int, row: StepRow) -> Sequence[EndedEpisode]:
-        """End the step."""
+        """End the step of all envs."""
         return self.envs.recv(row)
 
     def even_out(self) -> None:
-        """Nothing to do."""
+        """One lane has no other to wait for."""

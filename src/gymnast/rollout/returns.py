@@ -6,11 +6,30 @@ from the value of its own final observation. Both cut the λ-trace, because the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What [T, N] steps paid, what the critic said of them, and where they ended."""
+
+    reward: Floats
+    value: Floats
+    next_value: Floats
+    """Of the state each step led to; of the final observation where an episode was cut off."""
+    terminated: Flags
+    truncated: Flags
+
+    @property
+    def ended(self) -> Flags:
+        """Where nothing of the next row follows."""
+        return self.terminated | self.truncated
 
 
 def gae(
@@ -55,8 +74,10 @@ class RewardScaler:
 
     @property
     def std(self) -> float:
-        """Current divisor."""
-        return float(np.sqrt(self._m2 / self._count + 1e-8)) if self._count else 1.0
+        """What rewards are divided by at present."""
+        if self._count:
+            return float(np.sqrt(self._m2 / self._count + 1e-8))
+        return 1.0
 
     def start_episodes(self) -> None:
         """Every env begins a new episode with the next rollout."""
@@ -72,6 +93,10 @@ class RewardScaler:
             current = current * ~ended[t]
         self._sums = current
         self._merge(sums)
+        return self.scaled(reward)
+
+    def scaled(self, reward: Floats) -> Floats:
+        """Rewards by the statistics so far, which stay as they are."""
         scaled: Floats = np.clip(reward / np.float32(self.std), -self.clip, self.clip)
         return scaled
 
@@ -83,10 +108,10 @@ class RewardScaler:
         self._count = total
 
     def state(self) -> dict[str, object]:
-        """For the checkpoint."""
+        """Running sums and moments, for the checkpoint."""
         return {"sums": self._sums.copy(), "mean": self._mean, "m2": self._m2, "count": self._count}
 
     def load_state(self, state: dict[str, object]) -> None:
-        """Restore bit-equal."""
+        """Restore what `state` returned, to the bit."""
         self._sums = np.array(state["sums"], np.float64)
         self._mean, self._m2, self._count = (float(state[k]) for k in ("mean", "m2", "count"))  # type: ignore[arg-type]

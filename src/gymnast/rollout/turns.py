@@ -3,35 +3,47 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
 from gymnast.envs.lanes import LanePool
 from gymnast.envs.vector import some_rows
-from gymnast.policies.actor_critic import ActorCritic
-from gymnast.rollout.buffer import Rollout
-from gymnast.rollout.collect import Ended, check, finish
-from gymnast.rollout.device import parts
+from gymnast.policies.base import Policy
+from gymnast.rollout.buffer import Rollout, parts
+from gymnast.rollout.collect import Ended, OnStep, StepCollector, check, finish
 from gymnast.timing import StageTimer
 
 
-def turns_pay(policy: ActorCritic, envs: LanePool) -> bool:
+class TurnsCollector(StepCollector):
+    """Steps lane by lane, in ordinary memory."""
+
+    _envs: LanePool
+
+    def collect(self, timer: StageTimer, on_step: OnStep | None = None, *, run_on: bool = False) -> Ended:
+        """Fill the rollout, one lane after the other."""
+        return collect_by_turns(self._policy, self._envs, self.rollout, self._generator, timer, on_step)
+
+
+def turns_pay(policy: Policy, envs: LanePool) -> bool:
     """Whether acting for one lane at a time keeps up with the workers.
 
-    Images of many lanes are better acted for together, on all cores.
+    With images and more than two lanes, one batched forward pass on all cores serves all of them faster. What a policy
+    remembers of each env is kept for all slots together.
     """
+    if policy.state_shape is not None:
+        return False
     return not policy.encoder.images or len(envs.lanes) == 2
 
 
 def collect_by_turns(
-    policy: ActorCritic,
+    policy: Policy,
     envs: LanePool,
     rollout: Rollout,
     generator: torch.Generator,
     timer: StageTimer,
-    on_step: Callable[[int], None] | None = None,
+    on_step: OnStep | None = None,
 ) -> Ended:
     """What `collect` does. A lane is always acted for by itself, so no bit depends on who comes first."""
     ended: Ended = []
@@ -47,11 +59,9 @@ def collect_by_turns(
             t, here = at[lane], slots[lane]
             mask = rollout.mask_steps[t]
             obs = parts(lambda part: part[here], rollout.obs_steps[t])
-            action, params, value = policy.act(obs, noise[t, here], None if mask is None else mask[here])
-            rollout.action_steps[t][here] = action
-            rollout.params_steps[t][here] = params
-            if value is not None:
-                rollout.value_steps[t][here] = value
+            outputs = policy.act(obs, noise[t, here], None if mask is None else mask[here])
+            for name, tensor in outputs.items():
+                rollout.steps[name][t][here] = tensor
             envs.send_lane(lane, rollout.action_arrays[t][here])
 
         with _one_thread():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -9,9 +10,11 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from gymnast.errors import UsageError
+from gymnast.errors import CheckpointError, UsageError
 from gymnast.redaction import redact, redact_tree
-from gymnast.runs import checkpoint
+from gymnast.runs import bulk, checkpoint
+from gymnast.runs.manifest import FILE as MANIFEST
+from gymnast.runs.reading import parse_json
 from gymnast.runs.store import Run
 
 CONFIG, STATUS, TAGS, NOTE = "config.json", "status.json", "tags.json", "note.txt"
@@ -27,7 +30,8 @@ _ALLOWED = re.compile(
     + f"|{_EARLIER}"
     + r"|checkpoints/(?:best|last)"
     + r"|checkpoints/step=(?:0|[1-9][0-9]{0,17})/(?:policy\.safetensors|state\.safetensors|manifest\.json)"
-    + r"|videos/[A-Za-z0-9][A-Za-z0-9=_.-]{0,99}\.mp4"
+    + r"|bulk/[0-9]{5,12}\.bin"
+    + r"|videos/[A-Za-z0-9][A-Za-z0-9=_.-]{0,99}\.(?:mp4|webm|gif)"
 )
 
 
@@ -46,9 +50,10 @@ def files_of(run: Run, *, all_checkpoints: bool = False, videos: bool = False) -
     names = [*PLAIN, *sorted(path.name for path in run.folder.glob("config-*.json"))]
     names += [f"checkpoints/{pointer}" for pointer in checkpoint.POINTERS]
     for step in _checkpoints(run, all_checkpoints):
-        names += [f"checkpoints/{step}/{part}" for part in (checkpoint.MANIFEST, checkpoint.POLICY, checkpoint.STATE)]
+        names += [f"checkpoints/{step}/{part}" for part in (MANIFEST, checkpoint.POLICY, checkpoint.STATE)]
+    names += sorted(f"{bulk.FOLDER}/{name}" for name in _bulk_files(run, all_checkpoints))
     if videos:
-        names += sorted(f"videos/{path.name}" for path in run.videos.glob("*.mp4"))
+        names += sorted(f"videos/{path.name}" for path in run.videos.glob("*.*"))
     for name in names:
         if is_allowed(name) and _is_plain(run.folder, name):
             yield name
@@ -59,6 +64,15 @@ def _checkpoints(run: Run, everything: bool) -> list[str]:
     pointed = [checkpoint.read_pointer(run.folder, pointer) for pointer in checkpoint.POINTERS]
     chosen = [name for name in known if everything or name in pointed]
     return chosen or known[-1:]
+
+
+def _bulk_files(run: Run, everything: bool) -> set[str]:
+    """What the checkpoints that travel refer to."""
+    needed: set[str] = set()
+    for step in _checkpoints(run, everything):
+        with contextlib.suppress(CheckpointError):  # a damaged one travels as it is
+            needed |= bulk.files_of(checkpoint.read_manifest(run.checkpoints / step).bulk.values())
+    return needed
 
 
 def _is_plain(folder: Path, name: str) -> bool:
@@ -83,8 +97,8 @@ def cleaned(run: Run, name: str) -> bytes | None:
     text = raw.decode(errors="replace")
     if name not in TEXTS:
         try:
-            return (json.dumps(redact_tree(json.loads(text)), indent=1) + "\n").encode()
-        except (ValueError, RecursionError):
+            return (json.dumps(redact_tree(parse_json(raw)), indent=1) + "\n").encode()
+        except ValueError:
             raise UsageError(
                 f"'{run.folder / name}' is damaged: it is not JSON. Run {run.id} cannot be exported."
             ) from None

@@ -1,4 +1,4 @@
-"""What `gymnast env bench` measured on this machine, kept beside the runs for `n_envs: auto`."""
+"""What `gymnast env bench` measured on this machine, kept next to the runs for `n_envs: auto`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from gymnast.config.schema import EnvConfig
 from gymnast.envs.benching import Measurement, Setting, machine, recommend
 from gymnast.envs.choose import choose_vectorization, cores
 from gymnast.runs.files import now, write_atomic
+from gymnast.runs.reading import read_json
 
 FILE = "bench.json"
 
@@ -76,10 +77,12 @@ def settled(resolved: Resolved, root: Path) -> Resolved:
 
 
 def short(rate: float) -> str:
-    """`41k`, `1.2M`."""
+    """A rate in three digits, such as `41k` or `1.2M`."""
     if rate >= 1e6:
         return f"{rate / 1e6:.3g}M"
-    return f"{rate / 1e3:.3g}k" if rate >= 1e3 else f"{rate:.3g}"
+    if rate >= 1e3:
+        return f"{rate / 1e3:.3g}k"
+    return f"{rate:.3g}"
 
 
 def _is_way(setting: Setting, kind: str, config: EnvConfig) -> bool:
@@ -105,8 +108,8 @@ def _measurement(data: dict[str, Any]) -> Measurement:
 
 def _entries(root: Path) -> list[dict[str, Any]]:
     """Everything in the file; a damaged one counts as empty, for it can be measured again."""
-    with contextlib.suppress(OSError, ValueError):
-        data = json.loads((root / FILE).read_text(encoding="utf-8"))
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        data = read_json(root / FILE)
         keys = {"env", "machine", "measurements"}
         return [entry for entry in data if isinstance(entry, dict) and keys <= entry.keys()]
     return []

@@ -2,7 +2,7 @@
 
 `policy.safetensors` is what is needed to act. `state.safetensors` and the `state` tree of the manifest are the rest:
 the tree holds JSON values and, where a tensor was, `{"$tensor": name}`. Every file is verified before it is used,
-because safetensors loads a flipped bit without complaint.
+because safetensors loads a flipped bit without complaint. What is too big for every checkpoint lies in `bulk`.
 """
 
 from __future__ import annotations
@@ -14,42 +14,29 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gymnast.errors import CheckpointError
-from gymnast.runs import durable
+from gymnast.runs import bulk, durable
 from gymnast.runs.files import now
+from gymnast.runs.manifest import FILE as MANIFEST
+from gymnast.runs.manifest import FORMAT, Manifest, damaged, is_count, parse, sealed
 from gymnast.runs.process import cpu_name, installed_version
 from gymnast.runs.tree import decode, encode, encode_array
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-FORMAT = 1
-POLICY, STATE, MANIFEST = "policy.safetensors", "state.safetensors", "manifest.json"
-POINTERS = ("best", "last")
+POLICY, STATE = "policy.safetensors", "state.safetensors"
+PARTS = frozenset({POLICY, STATE, MANIFEST})
+ALWAYS = ("best", "last")
+NEWEST = "newest"
+"""Weights beyond `last`, from where a run cannot go on exactly."""
+POINTERS = (*ALWAYS, NEWEST)
 _STEP = re.compile(r"step=(0|[1-9][0-9]*)")
-_SEAL = ',\n"sha256": "%s"\n}\n'
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What a checkpoint says about itself, readable without torch."""
-
-    step: int
-    created: str
-    metrics: dict[str, Any]
-    counters: dict[str, Any]
-    versions: dict[str, str]
-    files: dict[str, dict[str, Any]]
-    """sha256 and size of each tensor file."""
-    policy: list[str]
-    """Names of the policy's tensors in their order, which the tensor file does not keep."""
-    tree: Any
-    """The state with placeholders where the tensors were."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +58,19 @@ class Packed:
 
     step: int
     blobs: dict[str, bytes]
+    bulk: Mapping[str, bulk.Series] = field(default_factory=dict)
+    """Data that it refers to, which must be on disk before it is written."""
 
 
-def pack(step: int, policy: dict[str, Tensor], state: Any, metrics: dict[str, Any], counters: dict[str, Any]) -> Packed:
-    """Serialise a checkpoint in memory."""
+def pack(
+    step: int,
+    policy: dict[str, Tensor],
+    state: Any,
+    metrics: dict[str, Any],
+    counters: dict[str, Any],
+    series: Mapping[str, bulk.Series] | None = None,
+) -> Packed:
+    """Serialise a checkpoint in memory; `series` is the bulk data it refers to."""
     from safetensors.torch import save as to_bytes
 
     step = int(step)
@@ -84,7 +80,10 @@ def pack(step: int, policy: dict[str, Tensor], state: Any, metrics: dict[str, An
     tree = encode(state, tensors, "state")
     blobs = {POLICY: to_bytes(_ready(_checked_policy(policy))), STATE: to_bytes(_ready(tensors))}
     files = {name: {"sha256": hashlib.sha256(blob).hexdigest(), "size": len(blob)} for name, blob in blobs.items()}
-    blobs[MANIFEST] = _sealed(
+    referred = {}
+    if series:
+        referred = {"bulk": {name: one.as_json() for name, one in series.items()}}
+    blobs[MANIFEST] = sealed(
         format=FORMAT,
         step=step,
         created=now(),
@@ -94,13 +93,37 @@ def pack(step: int, policy: dict[str, Tensor], state: Any, metrics: dict[str, An
         files=files,
         policy=list(policy),
         state=tree,
+        **referred,
     )
-    return Packed(step, blobs)
+    return Packed(step, blobs, series or {})
 
 
 def packed_from(folder: Path) -> Packed:
     """A checkpoint on disk as bytes, as `pack` made it."""
-    return Packed(read_manifest(folder).step, {name: _read(Path(folder) / name) for name in (POLICY, STATE, MANIFEST)})
+    manifest = read_manifest(folder)
+    blobs = {name: _read(Path(folder) / name) for name in (POLICY, STATE, MANIFEST)}
+    return Packed(manifest.step, blobs, manifest.bulk)
+
+
+def repacked(step: Any, blobs: Any) -> Packed:
+    """A packed checkpoint out of another one's state, verified: its keys become names of files."""
+    if not is_count(step) or not isinstance(blobs, dict) or blobs.keys() != PARTS:
+        raise CheckpointError("An open evaluation of the checkpoint is damaged: it is no checkpoint itself.")
+    where = Path(f"step={step}")
+    manifest = parse(blobs[MANIFEST], where / MANIFEST)
+    for name in (POLICY, STATE):
+        _verify(blobs[name], where / name, manifest)
+    return Packed(step, blobs, manifest.bulk)
+
+
+@contextlib.contextmanager
+def understood(folder: Path) -> Iterator[None]:
+    """Reading a checkpoint's state may fail anywhere, because anybody may have written it: that is an error of the checkpoint."""
+    try:
+        yield
+    except (LookupError, ValueError, TypeError, AttributeError, RuntimeError, ArithmeticError, AssertionError) as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise damaged(folder / MANIFEST, f"its state does not fit this run ({what})") from error
 
 
 def with_metrics(packed: Packed, metrics: dict[str, Any]) -> Packed:
@@ -108,15 +131,24 @@ def with_metrics(packed: Packed, metrics: dict[str, Any]) -> Packed:
     content = json.loads(packed.blobs[MANIFEST])
     del content["sha256"]
     content["metrics"] |= encode(metrics, None, "metrics")
-    return Packed(packed.step, {**packed.blobs, MANIFEST: _sealed(**content)})
+    return Packed(packed.step, {**packed.blobs, MANIFEST: sealed(**content)}, packed.bulk)
 
 
-def write(run_folder: Path, packed: Packed, *, sync: bool = True, latest: bool = True, best: bool = False) -> Path:
+def write(
+    run_folder: Path,
+    packed: Packed,
+    *,
+    sync: bool = True,
+    latest: bool = True,
+    best: bool = False,
+    newest: bool = False,
+) -> Path:
     """Write a packed checkpoint and point `last` at it; whole or not at all, an older one stays until then.
 
     A checkpoint of the same step is replaced. `sync=False` skips fsync: safe against a kill, not against a power cut.
     `latest=False` leaves `last` alone: for the checkpoint of an earlier boundary. `best` points there before `last` does:
-    a run killed between them goes on from before this checkpoint, and comes to it again.
+    a run killed between them goes on from before this checkpoint, and comes to it again. `newest` is for weights beyond
+    `last`, which become old as soon as `last` moves on.
     """
     checkpoints = Path(run_folder) / "checkpoints"
     target = checkpoints / f"step={packed.step}"
@@ -132,8 +164,11 @@ def write(run_folder: Path, packed: Packed, *, sync: bool = True, latest: bool =
         durable.move(temporary, target)
         if best:
             durable.point(checkpoints, "best", target.name, sync)
+        if newest:
+            durable.point(checkpoints, NEWEST, target.name, sync)
         if latest:
             durable.point(checkpoints, "last", target.name, sync)
+            (checkpoints / NEWEST).unlink(missing_ok=True)
         elif sync:
             durable.sync_folder(checkpoints)
     except OSError as error:
@@ -146,42 +181,33 @@ def write(run_folder: Path, packed: Packed, *, sync: bool = True, latest: bool =
     return target
 
 
-def save(
-    run_folder: Path,
-    step: int,
-    policy: dict[str, Tensor],
-    state: Any,
-    metrics: dict[str, Any],
-    counters: dict[str, Any],
-    *,
-    sync: bool = True,
-) -> Path:
-    """Pack and write in one go."""
-    return write(run_folder, pack(step, policy, state, metrics, counters), sync=sync)
-
-
-def mark_best(run_folder: Path, step: int, *, sync: bool = True) -> None:
-    """Point `best` at the saved checkpoint of `step`."""
-    checkpoints = Path(run_folder) / "checkpoints"
-    if not (checkpoints / f"step={step}").is_dir():
-        raise CheckpointError(f"There is no checkpoint step={step} in '{checkpoints}' to mark as best: save it first.")
-    try:
-        durable.point(checkpoints, "best", f"step={step}", sync)
-    except OSError as error:
-        raise CheckpointError(f"'{checkpoints / 'best'}' could not be written: {error.strerror or error}.") from error
-
-
 def prune(run_folder: Path, keep: int) -> list[str]:
     """Remove all but the newest `keep` checkpoints, `best` and `last`; returns the names of the removed ones."""
     checkpoints = Path(run_folder) / "checkpoints"
     protected = {read_pointer(run_folder, name) for name in POINTERS}
     removed = [name for name in _newest_first(run_folder)[max(keep, 0) :] if name not in protected]
     for name in removed:
-        # Moved aside first: a process killed half-way through the removal leaves no half checkpoint.
-        temporary = durable.temporary_beside(checkpoints)
-        (checkpoints / name).rename(temporary)
-        shutil.rmtree(temporary, ignore_errors=True)
+        _remove(checkpoints / name)
     return removed
+
+
+def _remove(folder: Path) -> None:
+    """Moved aside first: a process killed half-way through the removal leaves no half checkpoint."""
+    temporary = durable.temporary_beside(folder.parent)
+    folder.rename(temporary)
+    shutil.rmtree(temporary, ignore_errors=True)
+
+
+def prune_bulk(run_folder: Path, in_memory: Iterable[Packed] = ()) -> list[str]:
+    """Remove files of bulk data that no checkpoint refers to, on disk or `in_memory`; returns their names."""
+    needed = {name for packed in in_memory for name in bulk.files_of(packed.bulk.values())}
+    for step in steps(run_folder):
+        try:
+            manifest = read_manifest(Path(run_folder) / "checkpoints" / f"step={step}")
+        except CheckpointError:
+            return []  # nobody knows what a damaged one needs
+        needed |= bulk.files_of(manifest.bulk.values())
+    return bulk.prune(Path(run_folder), needed)
 
 
 def tidy(run_folder: Path, start: str, best_step: int | None = None) -> None:
@@ -192,7 +218,7 @@ def tidy(run_folder: Path, start: str, best_step: int | None = None) -> None:
     checkpoints = Path(run_folder) / "checkpoints"
     with contextlib.suppress(OSError):
         durable.sweep(checkpoints)
-        for name in POINTERS:
+        for name in ALWAYS:
             if read_pointer(run_folder, name) is None:
                 durable.point(checkpoints, name, start, True)
         known = f"step={best_step}"
@@ -200,8 +226,21 @@ def tidy(run_folder: Path, start: str, best_step: int | None = None) -> None:
             durable.point(checkpoints, "best", known, True)
 
 
+def forget_after(run_folder: Path, step: int) -> None:
+    """Remove checkpoints that lie beyond where the run goes on: it will come there again, by another way perhaps."""
+    best = read_pointer(run_folder, "best")
+    for later in steps(run_folder):
+        name = f"step={later}"
+        if later > step and name != best:
+            _remove(Path(run_folder) / "checkpoints" / name)
+    if read_pointer(run_folder, NEWEST) != f"step={step}":
+        (Path(run_folder) / "checkpoints" / NEWEST).unlink(missing_ok=True)
+
+
 def _step(name: str | None) -> int:
-    return -1 if name is None else int(name.removeprefix("step="))
+    if name is None:
+        return -1
+    return int(name.removeprefix("step="))
 
 
 # --- find ---------------------------------------------------------------------------------------------------
@@ -223,7 +262,9 @@ def read_pointer(run_folder: Path, name: str) -> str | None:
         target = (checkpoints / name).read_text().strip()
     except (OSError, ValueError):
         return None
-    return target if _STEP.fullmatch(target) and (checkpoints / target).is_dir() else None
+    if _STEP.fullmatch(target) and (checkpoints / target).is_dir():
+        return target
+    return None
 
 
 def _newest_first(run_folder: Path) -> list[str]:
@@ -239,30 +280,7 @@ def _newest_first(run_folder: Path) -> list[str]:
 def read_manifest(folder: Path) -> Manifest:
     """Metrics, counters and versions of a checkpoint, verified against its own seal; does not touch the tensors."""
     path = Path(folder) / MANIFEST
-    raw = _read(path)
-    size = len(_SEAL % ("0" * 64))
-    body = raw[:-size]
-    if raw[-size:] != (_SEAL % hashlib.sha256(body).hexdigest()).encode():
-        raise _damaged(path, "its content does not match its checksum")
-    try:
-        content = json.loads(raw)
-        if content["format"] != FORMAT:
-            raise CheckpointError(
-                f"Checkpoint '{folder}' has format {content['format']}, this gymnast reads format {FORMAT}. "
-                "Use the version of gymnast that wrote it (see 'versions' in its manifest.json)."
-            )
-        return Manifest(
-            step=content["step"],
-            created=content["created"],
-            metrics=decode(content["metrics"], {}),
-            counters=decode(content["counters"], {}),
-            versions=content["versions"],
-            files={name: dict(entry) for name, entry in content["files"].items()},
-            policy=list(content["policy"]),
-            tree=content["state"],
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _damaged(path, f"it cannot be read ({error!r})") from error
+    return parse(_read(path), path)
 
 
 def load(folder: Path, *, with_state: bool = True) -> Checkpoint:
@@ -276,7 +294,7 @@ def load(folder: Path, *, with_state: bool = True) -> Checkpoint:
     with torch.inference_mode(False):  # tensors made in inference mode could not be trained on
         unordered = _load_tensors(folder / POLICY, manifest)
         if unordered.keys() != set(manifest.policy):
-            raise _damaged(folder / MANIFEST, f"its list of names does not fit {POLICY}")
+            raise damaged(folder / MANIFEST, f"its list of names does not fit {POLICY}")
         policy = {name: unordered[name] for name in manifest.policy}
         if not with_state:
             return Checkpoint(folder, policy, None, manifest)
@@ -284,7 +302,8 @@ def load(folder: Path, *, with_state: bool = True) -> Checkpoint:
         try:
             state = decode(manifest.tree, tensors)
         except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
-            raise _damaged(folder / MANIFEST, f"its state does not fit {STATE} ({error!r})") from error
+            raise damaged(folder / MANIFEST, f"its state does not fit {STATE} ({error!r})") from error
+    bulk.verify(folder.parent.parent, manifest.bulk.values())
     return Checkpoint(folder, policy, state, manifest)
 
 
@@ -296,8 +315,9 @@ def load_latest(
     for name in _newest_first(run_folder):
         try:
             found = load(Path(run_folder) / "checkpoints" / name, with_state=with_state)
-            if accept is None or accept(found):
-                return found, skipped
+            with understood(found.folder):
+                if accept is None or accept(found):
+                    return found, skipped
         except CheckpointError as error:
             skipped.append(f"{name} was skipped: {error}")
     if skipped:
@@ -308,12 +328,16 @@ def load_latest(
 def read_verified(path: Path, manifest: Manifest) -> bytes:
     """The bytes of a checkpoint's tensor file, verified against the manifest."""
     raw = _read(path)
+    _verify(raw, path, manifest)
+    return raw
+
+
+def _verify(raw: bytes, path: Path, manifest: Manifest) -> None:
     expected = manifest.files.get(path.name, {})
     if len(raw) != expected.get("size"):
-        raise _damaged(path, f"it has {len(raw)} bytes instead of {expected.get('size')}")
+        raise damaged(path, f"it has {len(raw)} bytes instead of {expected.get('size')}")
     if hashlib.sha256(raw).hexdigest() != expected.get("sha256"):
-        raise _damaged(path, "its content does not match its checksum")
-    return raw
+        raise damaged(path, "its content does not match its checksum")
 
 
 def _load_tensors(path: Path, manifest: Manifest) -> dict[str, Tensor]:
@@ -323,22 +347,15 @@ def _load_tensors(path: Path, manifest: Manifest) -> dict[str, Tensor]:
     raw = read_verified(path, manifest)
     try:
         return from_bytes(raw)
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise _damaged(path, f"it is no safetensors file ({error})") from error
+    except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise damaged(path, f"it is no safetensors file ({error})") from error
 
 
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise _damaged(path, error.strerror or str(error)) from error
-
-
-def _damaged(path: Path, what: str) -> CheckpointError:
-    return CheckpointError(
-        f"The checkpoint file '{path}' is damaged: {what}. Use another checkpoint of the run, "
-        "for example RUN/@best, or resume, which takes the newest whole one."
-    )
+        raise damaged(path, error.strerror or str(error)) from error
 
 
 # --- tensors -------------------------------------------------------------------------------------------------
@@ -370,16 +387,6 @@ def _ready(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         seen.add(memory)
         result[name] = ready
     return result
-
-
-# --- manifest ----------------------------------------------------------------------------------------------
-
-
-def _sealed(**content: Any) -> bytes:
-    """One JSON object, a line per key, whose last key is the hash of everything before it."""
-    lines = (f'"{key}": {json.dumps(value, allow_nan=False)}' for key, value in content.items())
-    body = "{\n" + ",\n".join(lines)
-    return (body + _SEAL % hashlib.sha256(body.encode()).hexdigest()).encode()
 
 
 @functools.cache

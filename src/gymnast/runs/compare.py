@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gymnast.errors import ConfigError, UsageError, did_you_mean
+from gymnast.errors import UsageError, did_you_mean
 from gymnast.metrics.catalogue import Catalogue, load_catalogue
-from gymnast.metrics.sinks.jsonl import NOT_METRICS, read_rows
+from gymnast.metrics.sinks.jsonl import NOT_METRICS, MetricRows
 from gymnast.runs.store import Run
 
 PROTOCOL = ("env.kwargs", "env.atari", "env.time_limit", "env.wrappers", "eval.deterministic", "eval.env")
 """Settings that change what a return means; runs of one env that agree in them can be compared."""
+
+TO_SOLVED = {
+    "vec steps to solved": "vec_steps",
+    "env steps to solved": "env_steps",
+    "seconds to solved": "time/seconds",
+}
+"""What it took to solve the env, and the metric that says so in the row of that evaluation."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +49,44 @@ def compare_runs(runs: Sequence[Run], metrics: Sequence[str] = ()) -> Comparison
     configs = [run.config() for run in runs]
     same_env = len({_at(config, "env.id") for config in configs}) == 1
     catalogue = load_catalogue()
-    rows = [rows_of(run) for run in runs]
+    courses = [_course(rows_of(run), metrics) for run in runs]
     return Comparison(
         runs=tuple(run.id for run in runs),
-        settings=_settings(configs),
-        results=[*_results(runs, rows, same_env), *(_metric(name, rows, catalogue) for name in metrics)],
+        settings=_settings(runs, configs),
+        results=[*_results(runs, courses, same_env), *(_metric(name, courses, catalogue) for name in metrics)],
         same_env=same_env,
         protocol=tuple(protocol_differences(configs)),
     )
 
 
-def rows_of(run: Run) -> list[dict[str, Any]]:
-    """The metrics of a run; none when it has not logged yet."""
-    return read_rows(run.metrics_path) if run.metrics_path.is_file() else []
+def rows_of(run: Run) -> MetricRows | None:
+    """The metrics of a run; None when it has not logged yet."""
+    if run.metrics_path.is_file():
+        return MetricRows(run.metrics_path)
+    return None
+
+
+@dataclass
+class _Course:
+    """What a comparison needs of a run's metrics."""
+
+    solved: dict[str, Any] | None = None
+    """The row of the evaluation that solved the env."""
+    last: dict[str, Any] = field(default_factory=dict)
+    """The last known value of each metric asked for."""
+    known: set[str] = field(default_factory=set)
+    """The metrics that the run logs."""
+
+
+def _course(rows: MetricRows | None, metrics: Sequence[str]) -> _Course:
+    course = _Course()
+    row: dict[str, Any] = {}
+    for row in rows or ():
+        if course.solved is None and row.get("train/solved") == 1:
+            course.solved = row
+        course.last |= {name: row[name] for name in metrics if row.get(name) is not None}
+    course.known = row.keys() - set(NOT_METRICS)
+    return course
 
 
 def protocol_differences(configs: Sequence[dict[str, Any]]) -> list[str]:
@@ -72,14 +104,14 @@ def _at(config: dict[str, Any], key: str) -> Any:
 # --- settings -----------------------------------------------------------------------------------------------
 
 
-def _settings(configs: Sequence[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
+def _settings(runs: Sequence[Run], configs: Sequence[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
     from gymnast.config.compare import compare
     from gymnast.config.leaves import leaves
-    from gymnast.config.load import from_saved
+    from gymnast.runs.trust import usable
 
     try:
-        resolved = [from_saved(config) for config in configs]
-    except ConfigError:  # of another version: as they were saved
+        resolved = [usable(run, playing=False) for run in runs]
+    except UsageError:  # of another version, or of a plug-in that must not be imported: as they were saved
         flat = [
             leaves({key: value for key, value in config.items() if key not in ("name", "spec")}) for config in configs
         ]
@@ -100,38 +132,33 @@ def _equal(values: tuple[Any, ...]) -> bool:
 # --- results ------------------------------------------------------------------------------------------------
 
 
-def _results(runs: Sequence[Run], rows: list[list[dict[str, Any]]], same_env: bool) -> list[Measure]:
+def _results(runs: Sequence[Run], courses: list[_Course], same_env: bool) -> list[Measure]:
     states = [run.status() for run in runs]
     fps = [state.env_steps / state.wall_seconds if state.wall_seconds > 0 else None for state in states]
     direction = "up" if same_env else "none"  # returns of different envs have no order
-    solved = [_solved_at(course) for course in rows]
+    rank = "down" if same_env else "none"
+    to_solved = {
+        name: [None if course.solved is None else course.solved.get(key) for course in courses]
+        for name, key in TO_SOLVED.items()
+    }
     return [
         Measure("status", tuple(run.shown_state() for run in runs)),
         _measure("evaluation", [state.last_return for state in states], direction),
         _measure("best evaluation", [state.best_return for state in states], direction),
-        _measure("env steps to solved", [steps for steps, _ in solved], "down" if same_env else "none"),
-        _measure("seconds to solved", [seconds for _, seconds in solved], "down" if same_env else "none"),
+        *(_measure(name, values, rank) for name, values in to_solved.items()),
+        _measure("vec steps", [state.vec_steps for state in states], "none"),
         _measure("env steps", [state.env_steps for state in states], "none"),
         _measure("steps/s", fps, "up"),
         _measure("seconds", [state.wall_seconds for state in states], "none"),
     ]
 
 
-def _solved_at(rows: list[dict[str, Any]]) -> tuple[int | None, float | None]:
-    """Env steps and training seconds at the evaluation that solved the env."""
-    for row in rows:
-        if row.get("train/solved") == 1:
-            return row.get("env_steps"), row.get("time/seconds")
-    return None, None
-
-
-def _metric(name: str, rows: list[list[dict[str, Any]]], catalogue: Catalogue) -> Measure:
-    known = dict.fromkeys([metric.name for metric in catalogue])
-    known |= dict.fromkeys(key for course in rows for key in (course[-1] if course else ()) if key not in NOT_METRICS)
+def _metric(name: str, courses: list[_Course], catalogue: Catalogue) -> Measure:
+    known = {metric.name for metric in catalogue}.union(*(course.known for course in courses))
     if name not in known:
         raise UsageError(f"Unknown metric '{name}'.{did_you_mean(name, known)}")
     metric = catalogue.get(name)
-    values = [next((row[name] for row in reversed(course) if row.get(name) is not None), None) for course in rows]
+    values = [course.last.get(name) for course in courses]
     return _measure(name, values, metric.direction if metric else "none")
 
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 
 def now() -> str:
@@ -17,14 +18,21 @@ def now() -> str:
 
 def write_atomic(path: Path, data: str | bytes, *, sync: bool = False) -> None:
     """Replace `path` in one step: a reader sees the old or the new content, never half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     raw = data.encode() if isinstance(data, str) else data
+    with replacing(path) as file:
+        file.write(raw)
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` when all of it is written; nothing is left of one that fails."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     try:
         with temporary.open("wb") as file:
-            file.write(raw)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
+            yield file
         temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -129,9 +129,16 @@ def victims(root: Path, rules: Rules, *, only_checkpoints: bool = False) -> list
     known = list_runs(root)
     for state in rules.status:
         list_runs(root, status=state, limit=0)  # an unknown state is a mistake, not an empty answer
-    best = _best(known, rules.keep_best) if rules.keep_best is not None else set()
-    oldest = datetime.now(UTC) - rules.older_than if rules.older_than is not None else None
-    in_env = {row.id for row in list_runs(root, env=rules.env)} if rules.env else None
+    if rules.keep_best is not None:
+        best = _best(known, rules.keep_best)
+    else:
+        best = set()
+    oldest = None
+    if rules.older_than is not None:
+        oldest = datetime.now(UTC) - rules.older_than
+    in_env = None
+    if rules.env:
+        in_env = {row.id for row in list_runs(root, env=rules.env)}
     found = []
     for row in known:
         run = Run(root / row.id)
@@ -156,6 +163,7 @@ def take(victims: Iterable[Victim], *, skipped: Callable[[str], None]) -> list[V
                 refuse_live(victim.run)
                 with victim.run.lock():
                     checkpoint.prune(victim.run.folder, _kept(victim.run))
+                    checkpoint.prune_bulk(victim.run.folder)
             else:
                 remove([victim.run])
         except UsageError as error:
@@ -167,7 +175,9 @@ def take(victims: Iterable[Victim], *, skipped: Callable[[str], None]) -> list[V
 
 def _kept(run: Run) -> int:
     """How many of the newest checkpoints stay besides `best` and `last`: one where `last` is not known."""
-    return 0 if checkpoint.read_pointer(run.folder, "last") else 1
+    if checkpoint.read_pointer(run.folder, "last"):
+        return 0
+    return 1
 
 
 def _spare(run: Run) -> list[str]:

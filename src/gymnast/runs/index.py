@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gymnast.errors import GymnastError, UsageError, did_you_mean
+from gymnast.metrics.verdict import threshold_of
 from gymnast.runs.files import flock
 from gymnast.runs.status import CRASHED, STATES
 from gymnast.runs.store import Run, is_id
 
 FILE = "index.sqlite"
-_VERSION = 1
+_VERSION = 3
+_OTHER_VERSION = "written by another version"
 _BUSY_SECONDS = 30.0
 _LARGEST = 2**63 - 1  # SQLite's integers
 _BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CANTOPEN}
@@ -49,16 +51,31 @@ class RunRow:
     env_steps: int
     vec_steps: int
     best_return: float | None
-    """Best mean return of an evaluation."""
+    """The best score of an evaluation, and the env steps of its weights."""
+    best_at: int | None
     last_return: float | None
+    last_at: int | None
+    threshold: float | None
+    """The score from which the env counts as solved."""
     solved: bool
     wall_seconds: float
+    efficiency: float | None
+    """Mean evaluated return over the budget: random play is 0, the threshold is 1. Runs of older versions have none."""
+    vec_steps_to_solved: int | None
+    seconds_to_solved: float | None
     tags: tuple[str, ...]
 
 
 def _highest(value: float | None) -> float:
     """For sorting: highest first, none last."""
-    return math.inf if value is None else -value
+    if value is None:
+        return math.inf
+    return -value
+
+
+def _lowest(value: float | None) -> float:
+    """For sorting: lowest first, none last."""
+    return math.inf if value is None else value
 
 
 SORTS: dict[str, Callable[[RunRow], Any]] = {
@@ -67,6 +84,9 @@ SORTS: dict[str, Callable[[RunRow], Any]] = {
     "last-return": lambda row: _highest(row.last_return),
     "steps": lambda row: -row.env_steps,
     "time": lambda row: -row.wall_seconds,
+    "efficiency": lambda row: _highest(row.efficiency),
+    "steps-to-solved": lambda row: _lowest(row.vec_steps_to_solved),
+    "seconds-to-solved": lambda row: _lowest(row.seconds_to_solved),
     "env": lambda row: row.env.lower(),
     "config": lambda row: row.config.lower(),
 }
@@ -109,9 +129,15 @@ def read_row(run: Run) -> RunRow:
         env_steps=min(status.env_steps, _LARGEST),
         vec_steps=min(status.vec_steps, _LARGEST),
         best_return=status.best_return,
+        best_at=_in_bounds(status.best_at),
         last_return=status.last_return,
+        last_at=_in_bounds(status.last_at),
+        threshold=threshold_of(config),
         solved=status.solved,
         wall_seconds=float(status.wall_seconds),
+        efficiency=status.efficiency,
+        vec_steps_to_solved=_in_bounds(status.vec_steps_to_solved),
+        seconds_to_solved=status.seconds_to_solved,
         tags=tuple(run.tags()),
     )
 
@@ -210,7 +236,15 @@ def _moment(bound: datetime) -> str:
 
 def _at(config: dict[str, Any], section: str, key: str) -> Any:
     part = config.get(section)
-    return part.get(key) if isinstance(part, dict) else None
+    if isinstance(part, dict):
+        return part.get(key)
+    return None
+
+
+def _in_bounds(steps: int | None) -> int | None:
+    if steps is None:
+        return None
+    return min(steps, _LARGEST)
 
 
 def _like(value: str, pattern: str | None) -> bool:
@@ -319,7 +353,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         # No fsync: a power cut can cost rows of the cache, which the folders give back, and a kill costs nothing.
         connection.execute("PRAGMA synchronous = OFF")
         if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-            raise _broken("written by another version")
+            raise _broken(_OTHER_VERSION)
     except BaseException:
         connection.close()
         raise
@@ -338,7 +372,7 @@ def _use(
         try:
             with _guard(root, alone=False), contextlib.closing(_connect(root / FILE)) as connection:
                 return work(connection)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter: SQLite quotes damaged text in its complaint
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
             if attempt == 3 or (code & 0xFF not in _BROKEN and code != _SHORT_READ):
                 raise
@@ -367,6 +401,8 @@ def _repair(root: Path, reason: str, notice: Callable[[str], None], quiet_for: s
         new.replace(path)
     if not missing or stamps.keys() - quiet_for:  # the first run of a folder makes the index without a word
         why = "was missing" if missing else f"was damaged ({reason})"
+        if reason == _OTHER_VERSION:
+            why = f"was {reason}"
         notice(f"The index '{path}' {why} and was rebuilt from {len(stamps)} run folder{'s' * (len(stamps) != 1)}.")
 
 
@@ -375,5 +411,5 @@ def _sound(path: Path) -> bool:
         with contextlib.closing(_connect(path)) as connection:
             connection.execute(_SELECT).fetchall()
             return bool(connection.execute("PRAGMA quick_check").fetchone()[0] == "ok")
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return False

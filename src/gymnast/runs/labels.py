@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from gymnast.errors import UsageError
+from gymnast.redaction import redact
 from gymnast.runs.files import alone_in, write_atomic
 from gymnast.runs.store import Run
 
@@ -27,6 +28,8 @@ def change_tags(run: Run, add: Iterable[str] = (), remove: Iterable[str] = ()) -
     for tag in add:
         if not is_tag(tag):
             raise UsageError(f"'{tag}' cannot be a tag: use up to 40 letters, digits and . _ : + -, without spaces.")
+        if redact(tag) != tag:
+            raise UsageError(f"'{tag}' looks like a secret, and tags are saved and exported: choose another one.")
     try:
         with alone_in(run.folder):
             before = run.tags()
@@ -48,8 +51,8 @@ def read_note(run: Run) -> str:
 
 
 def write_note(run: Run, text: str) -> None:
-    """Replace the note; empty text removes it."""
-    text = text.strip()
+    """Replace the note; empty text removes it. A note is saved and exported, so `***` stands for what looks like a secret."""
+    text = redact(text.strip())
     if len(text) > NOTE_LETTERS:
         raise UsageError(f"The note has {len(text):,} letters; a run keeps up to {NOTE_LETTERS:,}.")
     try:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from gymnast.runs.files import now, write_atomic
+from gymnast.runs.reading import read_json
 
 FILE = "lineage.json"
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One resume."""
+    """One resume of a run, and what it changed."""
 
     attempt: int
     start: str
@@ -38,7 +39,7 @@ class Lineage:
 def read(folder: Path) -> Lineage:
     """The lineage of a run; a missing or damaged file reads as none."""
     try:
-        raw = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        raw = read_json(folder / FILE)
         attempts = tuple(Attempt(**one) for one in raw.get("attempts", []))
         return Lineage(attempts, raw.get("parent"))
     except (OSError, ValueError, TypeError, AttributeError):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gymnast.errors import UsageError
 from gymnast.runs.files import flock, now
+from gymnast.runs.reading import parse_json
 
 
 class RunLock:
@@ -54,7 +55,7 @@ class RunLock:
 
 def _held(name: str, raw: bytes) -> str:
     try:
-        holder = json.loads(raw)
+        holder = parse_json(raw)
         who = f"process {holder['pid']} on {holder['host']} since {holder['since']}"
         stop = f"kill {holder['pid']}"
     except (ValueError, KeyError, TypeError):  # taken a moment ago, name not written yet

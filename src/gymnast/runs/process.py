@@ -18,7 +18,9 @@ def process_start(pid: int) -> str | None:
         except OSError:
             return None
         fields = stat.rpartition(")")[2].split()  # the name in parentheses may hold spaces
-        return None if fields[0] in "ZXx" else fields[19]
+        if fields[0] in "ZXx":
+            return None
+        return fields[19]
     import subprocess
 
     with contextlib.suppress(OSError, subprocess.SubprocessError):

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
+from gymnast.config.names import SETTLED_LATE
 from gymnast.errors import UsageError, did_you_mean
 from gymnast.runs.checkpoint import POINTERS, read_pointer, steps
 from gymnast.runs.index import RunRow, list_runs
 from gymnast.runs.store import Run, is_id, last_run
 
-_CHECKPOINT = re.compile(r"@?best|@?last|step=[0-9]+")
+_CHECKPOINT = re.compile(r"@?best|@?last|@?newest|step=[0-9]+")
 
 
 def resolve_run(root: Path, ref: str, *, paths: bool = True) -> Run:
@@ -47,20 +48,45 @@ def resolve_checkpoint(
 
 def unfinished_run(root: Path, config: dict[str, Any]) -> Run | None:
     """The newest run that began with exactly this config and has not finished; one that still trains counts."""
-    train = config.get("train", {})
+    train, default = config.get("train", {}), _default(config)
     for row in list_runs(root, config=config.get("name") or None, seed=train.get("seed")):
         run = Run(root / row.id)
         open_ = row.status == "running" or (row.status != "finished" and steps(run.folder))
-        if open_ and _as_asked(run.config_of(1), config) == config:
+        if open_ and _as_asked(_completed(run.config_of(1), config, default), config) == config:
             return run
     return None
 
 
+def _default(config: dict[str, Any]) -> dict[str, Any]:
+    """What a config of this env and algorithm holds where nobody says anything."""
+    # Only who trains comes here, and has imported the schema; those who name a run do not wait for it.
+    from gymnast.config.schema import RunConfig
+
+    least = {name: {"id": config[name]["id"]} for name in ("env", "algo", "policy")}
+    return RunConfig.model_validate({**least, "train": {"env_steps": 1}}).model_dump(mode="json")
+
+
+def _completed(began: dict[str, Any], config: dict[str, Any], default: Any) -> dict[str, Any]:
+    """A run's config with the keys that an earlier version did not have, where they have their default now."""
+    defaults = default if isinstance(default, dict) else {}
+    found = dict(began)
+    for key, value in config.items():
+        if key not in found and value == defaults.get(key):  # keys of schedules, which have no default, are None
+            found[key] = value
+        elif isinstance(value, dict) and isinstance(found.get(key), dict):
+            found[key] = _completed(found[key], value, defaults.get(key))
+    return found
+
+
 def _as_asked(began: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-    """A run's config with `auto` where it is asked for and decided only when the run is made."""
-    if config.get("policy", {}).get("precision") != "auto":
-        return began
-    return {**began, "policy": {**began.get("policy", {}), "precision": "auto"}}
+    """A run's config with `auto` where that is asked for, and what is shown or told as it is asked for now."""
+    asked = dict(began)
+    for key in SETTLED_LATE:
+        section, name = key.split(".")
+        open_value = config.get(section, {}).get(name, "not a setting")
+        if open_value in ("auto", None):
+            asked[section] = {**asked.get(section, {}), name: open_value}
+    return {**asked, "log": config.get("log")}
 
 
 def _split(ref: str, paths: bool) -> tuple[str, str | None]:
@@ -105,7 +131,9 @@ def _at_path(text: str) -> Run | None:
         run = Run(Path(text).resolve())
     except (OSError, ValueError, RuntimeError):  # text that cannot be a path
         return None
-    return run if text and run.exists() else None
+    if text and run.exists():
+        return run
+    return None
 
 
 def _last(root: Path) -> Run:

@@ -35,8 +35,29 @@ class Status:
     env_steps: int = 0
     vec_steps: int = 0
     best_return: float | None = None
+    """The best score of an evaluation: the exact expected return where the env has one, else the mean."""
+    best_at: int | None = None
+    """Env steps of the weights with that score."""
     last_return: float | None = None
+    last_at: int | None = None
+    verdict: str | None = None
+    """Whether the env is solved, with the evaluation that decided; the best one where none solved it."""
+    eval_engine: str | None = None
+    """What played the evaluation episodes where it was not Gymnasium's own env: `EnvPool 1.2.5`."""
     wall_seconds: float = 0.0
+    efficiency: float | None = None
+    """Mean evaluated return over the budget: random play is 0, the threshold is 1 (`metrics.quality`)."""
+    vec_steps_to_solved: int | None = None
+    """Of the weights that solved the env."""
+    seconds_to_solved: float | None = None
+    action_choices: str | None = None
+    """How many choices each part of a discrete action has, `4` or `3,2`; without it only the labels in the spec tell."""
+
+    @property
+    def choices(self) -> tuple[int, ...]:
+        """The numbers in `action_choices`; none where actions are continuous or the text says something else."""
+        parts = (self.action_choices or "").split(",")
+        return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
 
 
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "bool": (bool,), "float": (int, float)}

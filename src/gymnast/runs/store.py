@@ -23,6 +23,7 @@ from gymnast.runs import lineage
 from gymnast.runs.files import now, write_atomic
 from gymnast.runs.lock import RunLock
 from gymnast.runs.process import this_process
+from gymnast.runs.reading import read_json
 from gymnast.runs.status import CRASHED, FIELDS, STATES, Status, is_alive
 
 LAST = "@last"
@@ -37,7 +38,9 @@ def runs_root(explicit: Path | None = None) -> Path:
     if explicit is not None:
         return Path(explicit).expanduser()
     home = os.environ.get("GYMNAST_HOME")
-    return Path(home).expanduser() if home else Path("runs")
+    if home:
+        return Path(home).expanduser()
+    return Path("runs")
 
 
 def new_id() -> str:
@@ -74,7 +77,7 @@ class Run:
 
     @property
     def config_path(self) -> Path:
-        """The resolved config."""
+        """Where the resolved config lies."""
         return self.folder / "config.json"
 
     @property
@@ -84,12 +87,12 @@ class Run:
 
     @property
     def checkpoints(self) -> Path:
-        """Folder of checkpoints."""
+        """The folder that holds its checkpoints."""
         return self.folder / "checkpoints"
 
     @property
     def videos(self) -> Path:
-        """Folder of videos."""
+        """The folder that holds its videos."""
         return self.folder / "videos"
 
     @property
@@ -152,15 +155,17 @@ class Run:
     def config(self) -> dict[str, Any]:
         """The resolved config as it was saved."""
         try:
-            config = json.loads(self.config_path.read_text())
+            config = read_json(self.config_path)
         except (OSError, ValueError) as error:
             raise GymnastError(f"The config of run {self.id} cannot be read ('{self.config_path}'): {error}") from error
-        return config if isinstance(config, dict) else {}
+        if isinstance(config, dict):
+            return config
+        return {}
 
     def status(self) -> Status:
         """Where the run stands. A damaged status file reads as `failed`: one bad run must not hide the others."""
         try:
-            raw = json.loads(self.status_path.read_text())
+            raw = read_json(self.status_path)
             known = {key: value for key, value in raw.items() if key in FIELDS}
             if raw["state"] not in STATES or not all(isinstance(known[key], FIELDS[key][0]) for key in known):
                 raise ValueError("not a status")
@@ -198,7 +203,7 @@ class Run:
     def begin(self, config: dict[str, Any], *, start: str, optimizer: bool = True) -> Status:
         """Start a further attempt (resume) at checkpoint `start`, owned by this process; take the lock first.
 
-        A changed config replaces the saved one, which stays beside it, and the changes go into the lineage.
+        A changed config replaces the saved one, which stays next to it, and the changes go into the lineage.
         """
         try:
             return self._begin(config, start, optimizer)
@@ -228,12 +233,17 @@ class Run:
         """The config an attempt ran under: the current one, or the copy kept when a later attempt changed it."""
         kept = [int(path.stem.partition("-")[2]) for path in self.folder.glob("config-*.json")]
         number = min((n for n in kept if n >= attempt), default=None)
-        path = self.config_path if number is None else self.folder / f"config-{number}.json"
+        if number is None:
+            path = self.config_path
+        else:
+            path = self.folder / f"config-{number}.json"
         try:
-            found = json.loads(path.read_text())
+            found = read_json(path)
         except (OSError, ValueError) as error:
             raise GymnastError(f"The config of run {self.id} cannot be read ('{path}'): {error}") from error
-        return found if isinstance(found, dict) else {}
+        if isinstance(found, dict):
+            return found
+        return {}
 
     def finish(self, state: str, stop_reason: str, **changes: Any) -> Status:
         """End the attempt as `finished`, `interrupted` or `failed`, with the reason in words."""
@@ -248,7 +258,9 @@ class Run:
     def shown_state(self) -> str:
         """The state for listings: as written, or `crashed` when it says `running` and the process is gone."""
         status = self.status()
-        return CRASHED if status.state == "running" and not is_alive(status) else status.state
+        if status.state == "running" and not is_alive(status):
+            return CRASHED
+        return status.state
 
     def lock(self) -> RunLock:
         """Take the run for training; a UsageError names the process that already has it."""
@@ -257,13 +269,15 @@ class Run:
     def tags(self) -> list[str]:
         """The user's tags; in their own file, because others than the training process write them."""
         try:
-            tags = json.loads((self.folder / "tags.json").read_text())
+            tags = read_json(self.folder / "tags.json")
         except (OSError, ValueError):
             return []
-        return [str(tag) for tag in tags] if isinstance(tags, list) else []
+        if isinstance(tags, list):
+            return [str(tag) for tag in tags]
+        return []
 
     def set_tags(self, tags: Iterable[str]) -> None:
-        """Replace the tags."""
+        """Replace all tags by these."""
         write_atomic(self.folder / "tags.json", json.dumps(sorted(set(tags))) + "\n")
 
     def point_last(self) -> None:
@@ -288,11 +302,16 @@ def last_run(root: Path) -> Run | None:
     """The run `@last` points at, or None when it points nowhere (removed, never set)."""
     link = Path(root) / LAST
     try:
-        name = link.readlink().name if link.is_symlink() else link.read_text().strip()
+        if link.is_symlink():
+            name = link.readlink().name
+        else:
+            name = link.read_text().strip()
     except (OSError, ValueError):
         return None
     run = Run(Path(root) / name)
-    return run if is_id(name) and run.exists() else None
+    if is_id(name) and run.exists():
+        return run
+    return None
 
 
 def make_root(root: Path, made: list[Path]) -> None:

@@ -25,9 +25,13 @@ def encode(value: Any, tensors: dict[str, Tensor] | None, path: str) -> Any:
         return value
     if kind is int:
         # Other JSON readers (browsers) keep 53 bits only; generator states have 128.
-        return value if -(2**53) < value < 2**53 else {"$int": str(value)}
+        if -(2**53) < value < 2**53:
+            return value
+        return {"$int": str(value)}
     if kind is float:
-        return value if math.isfinite(value) else {"$float": str(value)}
+        if math.isfinite(value):
+            return value
+        return {"$float": str(value)}
     if isinstance(value, dict):
         return _encode_dict(value, tensors, path)
     if kind is list:
@@ -48,7 +52,9 @@ def _encode_dict(value: dict[Any, Any], tensors: dict[str, Tensor] | None, path:
             )
         escape = escape or key.startswith("$")
         items[key] = encode(item, tensors, f"{path}/{key}")
-    return {"$dict": [[key, item] for key, item in items.items()]} if escape else items
+    if escape:
+        return {"$dict": [[key, item] for key, item in items.items()]}
+    return items
 
 
 def encode_array(value: Any, tensors: dict[str, Tensor] | None, path: str) -> Any:
@@ -110,7 +116,9 @@ def _numpy_entry(value: Any, path: str) -> tuple[dict[str, Any], Tensor]:
 def _byte_tensor(raw: bytes) -> Tensor:
     import torch
 
-    return torch.frombuffer(bytearray(raw), dtype=torch.uint8) if raw else torch.empty(0, dtype=torch.uint8)
+    if raw:
+        return torch.frombuffer(bytearray(raw), dtype=torch.uint8)
+    return torch.empty(0, dtype=torch.uint8)
 
 
 def decode(value: Any, tensors: dict[str, Tensor]) -> Any:
@@ -151,4 +159,6 @@ def _decode_array(entry: dict[str, Any], tensor: Tensor) -> Any:
         if stored.hasobject:  # its bytes would be taken for addresses of Python objects
             raise ValueError(f"unknown dtype {dtype!r}")
         array = np.ndarray(entry["shape"], stored, buffer=bytearray(array.tobytes()))
-    return array[()] if kind == "scalar" else array
+    if kind == "scalar":
+        return array[()]
+    return array

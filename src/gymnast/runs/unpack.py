@@ -22,6 +22,7 @@ from gymnast.runs.archive import FORMAT, MANIFEST, promise
 from gymnast.runs.files import now, write_atomic
 from gymnast.runs.labels import is_tag
 from gymnast.runs.process import process_start
+from gymnast.runs.reading import parse_json, read_json
 from gymnast.runs.status import STATES
 from gymnast.runs.store import Run, is_id, make_root, new_id
 
@@ -45,8 +46,6 @@ class Imported:
     was: str
     run: Run
     already_here: bool
-    module: str | None
-    """Module that its config imports when it is run."""
 
 
 def import_runs(path: Path, root: Path) -> list[Imported]:
@@ -60,7 +59,7 @@ def import_runs(path: Path, root: Path) -> list[Imported]:
             waiting = []
             for entry in entries:
                 if known := _already_here(root, entry):
-                    done.append(Imported(entry["id"], known, True, None))
+                    done.append(Imported(entry["id"], known, True))
                 else:
                     waiting.append(entry)
             if waiting:
@@ -122,8 +121,8 @@ def _manifest(archive: zipfile.ZipFile, path: Path) -> list[dict[str, Any]]:
     if archive.getinfo(MANIFEST).file_size > MAX_MANIFEST:
         raise _refused(path, f"its {MANIFEST} is larger than {MAX_MANIFEST >> 20} MiB")
     try:
-        content = json.loads(archive.read(MANIFEST))
-    except (*_DAMAGE, RecursionError):
+        content = parse_json(archive.read(MANIFEST))
+    except _DAMAGE:
         raise _refused(path, f"its {MANIFEST} is damaged") from None
     entries = _entries(content, path)
     promised = {f"{entry['id']}/{name}": file["size"] for entry in entries for name, file in entry["files"].items()}
@@ -205,7 +204,7 @@ def _already_here(root: Path, entry: dict[str, Any]) -> Run | None:
     for path in root.glob(f"*/{ORIGIN}"):
         run = Run(path.parent)
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            if is_id(run.id) and run.exists() and json.loads(path.read_text())["digest"] == digest:
+            if is_id(run.id) and run.exists() and read_json(path)["digest"] == digest:
                 return run
     run = Run(root / entry["id"])
     with contextlib.suppress(OSError, UsageError):
@@ -215,7 +214,7 @@ def _already_here(root: Path, entry: dict[str, Any]) -> Run | None:
 
 
 def _bring_in(archive: zipfile.ZipFile, path: Path, entries: list[dict[str, Any]], root: Path) -> list[Imported]:
-    """Unpack beside the runs, check, then move into place."""
+    """Unpack next to the runs, check, then move into place."""
     work = root / f".import-{os.getpid()}"
     placed: list[Run] = []
     _sweep(root)
@@ -225,11 +224,12 @@ def _bring_in(archive: zipfile.ZipFile, path: Path, entries: list[dict[str, Any]
         for entry in entries:
             folder = work / entry["id"]
             _unpack(archive, path, entry, folder)
-            checked.append((entry, folder, _settle(folder, entry, path)))
+            _settle(folder, entry, path)
+            checked.append((entry, folder))
         done = []
-        for entry, folder, module in checked:
+        for entry, folder in checked:
             placed.append(_place(folder, root, entry["id"]))
-            done.append(Imported(entry["id"], placed[-1], False, module))
+            done.append(Imported(entry["id"], placed[-1], False))
         return done
     except BaseException:
         for run in placed:
@@ -268,12 +268,11 @@ def _unpack(archive: zipfile.ZipFile, path: Path, entry: dict[str, Any], folder:
             raise _refused(path, f"{member!r} is damaged: its content does not match its checksum")
 
 
-def _settle(folder: Path, entry: dict[str, Any], path: Path) -> str | None:
-    """Check what the files say and give the run an end; the module that its config imports."""
+def _settle(folder: Path, entry: dict[str, Any], path: Path) -> None:
+    """Check what the files say and give the run an end."""
     config, status = (_json(folder, name, path, dict) for name in archive_files.NEEDED)
     sections = [config.get(name) if isinstance(config.get(name), dict) else {} for name in ("env", "algo")]
-    module = sections[0].get("module")
-    shown = [config.get("name", ""), *(section.get("id", "") for section in sections), module or ""]
+    shown = [config.get("name", ""), *(section.get("id", "") for section in sections)]
     if not all(isinstance(text, str) and text.isprintable() for text in shown):
         raise _refused(path, f"config.json of run {entry['id']} is damaged: its names are not plain text")
     if status.get("state") not in STATES:
@@ -288,14 +287,13 @@ def _settle(folder: Path, entry: dict[str, Any], path: Path) -> str | None:
         if not all(isinstance(tag, str) and is_tag(tag) for tag in tags):
             raise _refused(path, f"tags.json of run {entry['id']} is damaged")
     write_atomic(folder / ORIGIN, json.dumps({"id": entry["id"], "digest": _digest(entry), "imported": now()}) + "\n")
-    return module or None
 
 
 def _json(folder: Path, name: str, path: Path, kind: type) -> Any:
     try:
-        content = json.loads((folder / name).read_bytes())
-    except (ValueError, RecursionError):
-        raise _refused(path, f"{name} of run {folder.name} is not JSON") from None
+        content = read_json(folder / name)
+    except ValueError as error:
+        raise _refused(path, f"{name} of run {folder.name} is not JSON ({error})") from None
     if not isinstance(content, kind):
         raise _refused(path, f"{name} of run {folder.name} is damaged: it is no {'list' if kind is list else 'object'}")
     return content

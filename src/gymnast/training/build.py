@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import copy
+import contextlib
+import threading
+from collections.abc import Iterator
 
 import torch
 
 from gymnast import seeding
-from gymnast.algorithms import make_algorithm
+from gymnast.algorithms import make_algorithm, own_trainer
 from gymnast.algorithms.base import Algorithm
 from gymnast.algorithms.optimizer import make_optimizer
 from gymnast.config.plan import make_plan
@@ -18,96 +20,128 @@ from gymnast.envs.time_limits import time_limit_of
 from gymnast.envs.vector import VectorEnv
 from gymnast.errors import ConfigError
 from gymnast.metrics.history import EpisodeWindow
-from gymnast.policies.actor_critic import ActorCritic
-from gymnast.policies.encoders import reads_images
+from gymnast.policies.base import Policy
 from gymnast.policies.flat import FlatParameters
-from gymnast.rollout.auto_steps import measure_n_steps
 from gymnast.rollout.buffer import Rollout
+from gymnast.rollout.collect import Collector, StepCollector
 from gymnast.rollout.device import DeviceRollout
 from gymnast.rollout.device_collect import DeviceCollector
+from gymnast.rollout.turns import TurnsCollector, turns_pay
 from gymnast.training.machine import (
-    choose_device,
-    choose_precision,
-    choose_threads,
     load_gpu_libraries,
     prepare_gpu,
-    prepare_process,
 )
-from gymnast.training.session import Session
+from gymnast.training.on_policy import OnPolicyTrainer
+from gymnast.training.settling import settle
+from gymnast.training.trainer import Setup, Trainer
+from gymnast.training.update import Learner, Network
 
 
-def build(config: RunConfig) -> Session:
-    """Make all parts of a run. Nothing is written to disk here."""
-    seed = config.train.seed
-    prepare_process(1)
+def make_trainer(config: RunConfig) -> Trainer:
+    """What trains: an algorithm's own trainer where it has one. Nothing is written to disk here."""
+    own = own_trainer(config.algo.id)
+    if own is None:
+        return build(config)
+    with prepared(config) as setup:
+        made: Trainer = own(setup)
+    return made
+
+
+def build(config: RunConfig) -> OnPolicyTrainer:
+    """Make all parts of a run that learns from its own rollouts."""
     loading = load_gpu_libraries(config)  # also refuses a device that is not there, before envs are made
+    with prepared(config) as setup:
+        return _on_policy(setup, loading)
+
+
+@contextlib.contextmanager
+def prepared(config: RunConfig) -> Iterator[Setup]:
+    """Envs that run and a config with nothing left open. The envs are closed if what is made with them cannot be made."""
+    torch.set_num_threads(1)
     horizon = time_limit_of(config.env)
     if config.algo.id == "reinforce" and horizon is None and getattr(config.algo, "max_steps", None) is None:
         raise ConfigError(
             f"REINFORCE plays whole episodes and '{config.env.id}' has no time limit: set env.time_limit."
         )
-    plan = make_plan(config, horizon=horizon)
-    envs = make_envs(config.env, plan.n_envs)
+    envs = make_envs(config.env, make_plan(config, horizon=horizon).n_envs)
     try:
-        images = reads_images(envs.observation_space, config.policy)
-        device, why = choose_device(config.train.device, images=images)
-        precision, why_precise = choose_precision(config.policy.precision, device, images=images)
-        config = config.model_copy(update={"policy": config.policy.model_copy(update={"precision": precision})})
-        torch.set_num_threads(choose_threads(config, device, images=images))
+        config, reasons = settle(config, envs, horizon)
+        plan = make_plan(config, horizon=horizon)
+        device = torch.device(config.train.device)
+        torch.set_num_threads(config.train.threads)  # type: ignore[arg-type]  # settled: a number
         if device.type == "cuda":
-            prepare_gpu(precision, deterministic=config.train.deterministic)
-        if getattr(config.algo, "n_steps", None) == "auto":
-            plan = make_plan(config, n_steps=measure_n_steps(envs, seed), horizon=horizon)
-        algorithm = make_algorithm(config.algo, plan.n_envs)
-        policy = ActorCritic(
-            config.policy,
-            envs.observation_space,
-            envs.action_space,
-            critic=algorithm.uses_critic,
-            generator=torch.Generator().manual_seed(seeding.integer(seed, "policy_init")),
-        ).to(device)
-        flat = FlatParameters(policy)
-        session = Session(
-            config=config,
-            plan=plan,
-            device=device,
-            envs=envs,
-            policy=policy,
-            flat=flat,
-            algorithm=algorithm,
-            optimizer=make_optimizer(flat, config.algo.optimizer),
-            rollout=_make_rollout(plan.n_steps, envs, policy, algorithm, device),
-            action_generator=torch.Generator(device).manual_seed(seeding.integer(seed, "actions")),
-            batch_generator=torch.Generator(device).manual_seed(seeding.integer(seed, "minibatches")),
-            window=EpisodeWindow(config.log.window),
-        )
-        session.loading = loading
-        session.reasons = {"train.device": why, "policy.precision": why_precise}
-        if isinstance(session.rollout, DeviceRollout):
-            _make_collector(session)
-        if envs.exact_resume == "none" and algorithm.episodes_per_env is None:
-            session.reset_every = plan.resume_every
+            prepare_gpu(config.policy.precision, deterministic=config.train.deterministic)
+        yield Setup(config, plan, device, envs, reasons)
     except BaseException:
         envs.close()
         raise
-    return session
 
 
-def _make_collector(session: Session) -> None:
-    rollout, overlap = session.rollout, session.config.train.overlap
-    assert isinstance(rollout, DeviceRollout)
-    wanted = overlap == "learner" or (overlap == "auto" and not session.config.train.deterministic)
-    ahead = wanted and isinstance(session.envs, LanePool)
-    policy = copy.deepcopy(session.policy) if ahead else session.policy
-    if ahead:
-        session.acting = FlatParameters(policy)
-    session.collector = DeviceCollector(policy, session.envs, rollout, by_lanes=overlap != "none", ahead=ahead)
+def _on_policy(setup: Setup, loading: threading.Thread | None) -> OnPolicyTrainer:
+    config, plan, device, envs = setup.config, setup.plan, setup.device, setup.envs
+    seed = config.train.seed
+    algorithm = make_algorithm(config.algo, plan.n_envs)
+    init = torch.Generator().manual_seed(seeding.integer(seed, "policy_init"))
+    policy = algorithm.make_policy(config.policy, envs.observation_space, envs.action_space, generator=init)
+    learner = _make_learner(config, algorithm, policy.to(device))
+    generator = torch.Generator(device).manual_seed(seeding.integer(seed, "actions"))
+    trainer = OnPolicyTrainer(
+        config=config,
+        plan=plan,
+        device=device,
+        envs=envs,
+        learner=learner,
+        collector=_make_collector(config, plan.n_steps, envs, learner, generator),
+        action_generator=generator,
+        window=EpisodeWindow(config.log.window),
+        reasons=setup.reasons,
+        loading=loading,
+    )
+    if envs.exact_resume == "none" and algorithm.episodes_per_env is None:
+        trainer.reset_every = plan.resume_every
+    return trainer
 
 
-def _make_rollout(
-    n_steps: int, envs: VectorEnv, policy: ActorCritic, algorithm: Algorithm, device: torch.device
-) -> Rollout:
-    """On the GPU where the policy is there, unless whole episodes of unknown length are collected."""
-    if device.type == "cuda" and algorithm.episodes_per_env is None:
-        return DeviceRollout(n_steps, envs, policy, device)
-    return Rollout(n_steps, envs, policy)
+def _make_learner(config: RunConfig, algorithm: Algorithm, policy: Policy) -> Learner:
+    device = next(policy.parameters()).device
+    flat = FlatParameters(policy)
+    networks = []
+    for name, module in algorithm.modules(policy).items():
+        own = FlatParameters(module.to(device))
+        networks.append(Network(name, module, own, make_optimizer(own, config.algo.optimizer)))
+    generator = torch.Generator(device).manual_seed(seeding.integer(config.train.seed, "minibatches"))
+    return Learner(policy, flat, make_optimizer(flat, config.algo.optimizer), algorithm, generator, networks)
+
+
+def _make_collector(
+    config: RunConfig, n_steps: int, envs: VectorEnv, learner: Learner, generator: torch.Generator
+) -> Collector:
+    """Who fills rollouts: on the GPU where the policy is there, in ordinary memory else."""
+    policy, episodes = learner.policy, learner.algorithm.episodes_per_env
+    further = learner.algorithm.fields(policy)
+    if policy.state_shape is not None:
+        _check_sequences(policy, n_steps, episodes)
+    # Whole episodes have no known length, and what is remembered is kept next to the envs.
+    if generator.device.type == "cuda" and episodes is None and policy.state_shape is None:
+        overlap = config.train.overlap
+        return DeviceCollector(
+            policy,
+            learner.flat,
+            envs,
+            DeviceRollout(n_steps, envs, policy, generator.device, further),
+            generator,
+            by_lanes=overlap != "none",
+            ahead=overlap == "learner" and isinstance(envs, LanePool),
+        )
+    rollout = Rollout(n_steps, envs, policy, further)
+    if isinstance(envs, LanePool) and episodes is None and turns_pay(policy, envs):
+        return TurnsCollector(policy, envs, rollout, generator)
+    return StepCollector(policy, envs, rollout, generator, episodes_per_env=episodes)
+
+
+def _check_sequences(policy: Policy, n_steps: int, episodes: int | None) -> None:
+    if episodes is not None:
+        raise ConfigError("A policy that remembers learns from sequences of a fixed length: use ppo or a2c.")
+    length = policy.sequence_length or n_steps
+    if n_steps % length:
+        raise ConfigError(f"algo.n_steps must be a multiple of policy.sequence_length (got {n_steps} and {length}).")

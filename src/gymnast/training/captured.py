@@ -7,21 +7,21 @@ schedules fill, and writes statistics into a table that is read once per iterati
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from gymnast.algorithms.base import Coefficients
-from gymnast.rollout.buffer import Batch
+from gymnast.rollout.batch import Batch, Order
 from gymnast.rollout.graphs import captured
-
-if TYPE_CHECKING:
-    from gymnast.training.update import Learner
+from gymnast.training.update import Before, Learner, Running, UpdateResult, gradients
 
 
-class CapturedUpdate:
-    """Captured minibatch updates of one learner, one graph per minibatch size."""
+class Captured:
+    """Captured minibatch updates of one learner for samples that lie in one place; one graph per minibatch size."""
+
+    inference = False
 
     def __init__(self, learner: Learner) -> None:
         self._learner = learner
@@ -29,9 +29,9 @@ class CapturedUpdate:
         self._coefficients: dict[str, Tensor] = {}
         self._graphs: dict[int, _Minibatch] = {}
 
-    def load(self, batch: Batch, c: Coefficients) -> None:
+    def begin(self, batch: Batch, c: Coefficients) -> None:
         """Take this iteration's samples and coefficients over; nothing is copied that lies where it lay before."""
-        device = batch.action.device
+        device = batch["action"].device
         if self._batch is None:
             self._batch = batch.in_place()
             self._coefficients = {name: torch.tensor(value, device=device) for name, value in c.items()}
@@ -40,17 +40,25 @@ class CapturedUpdate:
         for name, value in c.items():
             self._coefficients[name].fill_(value)
 
-    def run(self, index: Tensor) -> Tensor:
-        """Learn from the samples of `index`; the means of its statistics and the gradient norm, on the device."""
-        size = len(index)
+    def pieces(self, order: Order) -> Iterator[Tensor]:
+        """The indices of each minibatch."""
+        if order.index is None:
+            yield torch.arange(order.sizes[0], device=self._learner.generator.device)
+        else:
+            yield from order.pieces()
+
+    def learn(self, piece: Tensor) -> tuple[Tensor, Tensor]:
+        """Learn from the samples of an index; the means of its statistics and the gradient norm, on the device."""
+        size = len(piece)
         if size not in self._graphs:
             assert self._batch is not None
-            self._graphs[size] = _Minibatch(self._learner, self._batch, self._coefficients, index)
-        return self._graphs[size](index)
+            self._graphs[size] = _Minibatch(self._learner, self._batch, self._coefficients, piece)
+        row = self._graphs[size](piece)
+        return row[:-1], row[-1]
 
     @property
     def names(self) -> list[str]:
-        """Of the statistics that `run` gives, without the norm."""
+        """Of the statistics that `learn` gives."""
         return next(iter(self._graphs.values())).names
 
 
@@ -62,17 +70,9 @@ class _Minibatch:
         self._index = index.clone()
         self._out: Tensor
         self.names: list[str] = []
-        self._capture()
-
-    def _capture(self) -> None:
-        """The calls before the capture move weights and moments, which are put back."""
-        flat, optimizer = self._learner.flat, self._learner.optimizer
-        weights = flat.values.clone()
-        moments = {name: tensor.clone() for name, tensor in optimizer.state().items()}
+        before = Before(learner)  # the calls before the capture move weights and moments
         self._graph = captured(self._update, "learning")
-        with torch.no_grad():
-            flat.values.copy_(weights)
-        optimizer.load_state(moments)
+        before.restore()
 
     def __call__(self, index: Tensor) -> Tensor:
         """Learn from these samples."""
@@ -81,8 +81,6 @@ class _Minibatch:
         return self._out.clone()
 
     def _update(self) -> None:
-        from gymnast.training.update import gradients
-
         learner, c = self._learner, self._c
         with torch.no_grad():
             _, loss = gradients(learner, self._batch.select(self._index), c)
@@ -90,15 +88,39 @@ class _Minibatch:
             means = torch.stack(list(loss.statistics.values())).mean(1)
             norm = learner.flat.norm()
             if "max_grad_norm" in c:
+                # Without a look from the host; what was not finite is found when the statistics are read.
                 learner.flat.grads.mul_((c["max_grad_norm"] / (norm + 1e-6)).clamp_(max=1.0))
             learner.optimizer.step(c["learning_rate"])
             self._out = torch.cat((means, norm.unsqueeze(0)))
 
 
+class Launched(Running):
+    """All epochs by captured graphs, launched at once on a stream of their own: acting goes on meanwhile."""
+
+    def __init__(
+        self, learner: Learner, way: Captured, batch: Batch, c: Coefficients, stream: torch.cuda.Stream
+    ) -> None:
+        self._stream = stream
+        self._done = torch.cuda.Event()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            super().__init__(learner, way, batch, c)
+            self._done.record()
+
+    def busy(self) -> bool:
+        """Whether the GPU is still at it."""
+        return not self._done.query()
+
+    def result(self) -> UpdateResult:
+        """What it did; waits for it."""
+        torch.cuda.current_stream().wait_stream(self._stream)
+        return super().result()
+
+
 def can_capture(learner: Learner, batch: Batch) -> bool:
-    """Whether updates of such batches may be captured: on a GPU, with fixed shapes and no dropout, which seeds its own noise."""
-    if not batch.action.is_cuda or learner.algorithm.episodes_per_env is not None:
+    """Whether updates of such batches may be captured: on a GPU, with fixed shapes, and with nothing that seeds its own noise."""
+    if not batch["action"].is_cuda or learner.algorithm.episodes_per_env is not None:
         return False
-    policy = learner.policy
-    chains = [chain for chain in (policy.trunk, policy.actor, policy.critic) if chain is not None]
-    return not any(chain.dropout for chain in chains)
+    if batch.sequence is not None or learner.modules or not learner.algorithm.in_closed_form:
+        return False
+    return not learner.policy.draws

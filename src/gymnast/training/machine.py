@@ -12,12 +12,13 @@ import torch
 
 from gymnast.config.schema import RunConfig
 from gymnast.envs.choose import cores
+from gymnast.envs.registry import rules_of
 from gymnast.errors import UsageError
-from gymnast.policies.actor_critic import ActorCritic
+from gymnast.policies.base import Policy
 
 
 def choose_device(name: str, *, images: bool = False) -> tuple[torch.device, str]:
-    """The device and the reason; small networks are faster on the CPU even beside a GPU."""
+    """The device and the reason; small networks are faster on the CPU even where there is a GPU."""
     if name == "auto":
         if not torch.cuda.is_available():
             return torch.device("cpu"), "no GPU found"
@@ -62,25 +63,27 @@ def _cpu_has_bf16() -> bool:
     return any(supported() for supported in known if supported is not None)
 
 
-def choose_threads(config: RunConfig, device: torch.device, *, images: bool) -> int:
-    """Torch threads: all cores for a CNN on the CPU, else one, which beats two for small networks."""
+def choose_threads(config: RunConfig, device: torch.device, *, images: bool) -> tuple[int, str]:
+    """Torch threads and the reason."""
     if isinstance(config.train.threads, int):
-        return config.train.threads
-    return cores() if images and device.type == "cpu" else 1
+        return config.train.threads, "as configured"
+    if images and device.type == "cpu":
+        return cores(), "a CNN on the CPU takes all cores"
+    return 1, "one thread beats two for small networks"
 
 
-def prepare_acting(policy: ActorCritic) -> None:
+def prepare_acting(policy: Policy) -> None:
     """Move a policy that only acts to where it acts fastest: one that reads images to the GPU, or to all cores."""
     images = bool(policy.encoder.images)
     device, _ = choose_device("auto", images=images)
-    prepare_process(cores() if images and device.type == "cpu" else 1)
+    torch.set_num_threads(cores() if images and device.type == "cpu" else 1)
     policy.to(device)
 
 
 def load_gpu_libraries(config: RunConfig) -> threading.Thread | None:
-    """Load what a CNN needs on a GPU, in a thread beside the start of the envs: the first use reads gigabytes from the disk."""
-    atari = config.env.atari
-    images = config.policy.cnn != "none" and atari is not None and atari.obs == "pixels"
+    """Load what a CNN needs on a GPU, in a thread next to the start of the envs: the first use reads gigabytes from the disk."""
+    rules = rules_of(config.env)
+    images = config.policy.cnn != "none" and rules is not None and rules.images
     device, _ = choose_device(config.train.device, images=images)
     if device.type != "cuda" or not images:
         return None
@@ -119,9 +122,11 @@ def prepare_gpu(precision: str, *, deterministic: bool) -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 
 
-def prepare_process(threads: int) -> None:
-    """Settings of this process that make small tensors fast."""
-    torch.set_num_threads(threads)
+def keep_freed_memory() -> None:
+    """Have the allocator of this process keep what was freed, which makes updates faster.
+
+    For processes that are ours alone: what it was before cannot be read, and so not be put back for a program that calls us.
+    """
     if sys.platform == "linux":
         # glibc gives buffers above 128 kB back to the system at every free, and faults them in again at the next use:
         # a third of the time of a 2048-sample update. Keep them instead; but minibatches of images, above 16 MB, would leave

@@ -100,29 +100,6 @@ class Recorder:
         return int(self._ale.act(action))
 
 
-def test_sticky_actions_that_come_later() -> None:
-    """Counted over all episodes; none before the ramp, all of them after it, and a snapshot knows where it stands."""
-    section = {"sticky_ramp": [40, 60], "noops": 0, "fire_reset": False, "obs": "ram"}
-    env = make("Pong", sticky=1.0, **section).unwrapped
-    given: list[int] = []
-    env.ale = Recorder(env.ale, given)
-    for steps, heard in ((40, {4}), (20, {4, NOOP}), (20, {NOOP})):  # at a reset no button is pressed
-        for start in range(0, steps, 2):
-            env.reset(seed=start)
-            given.clear()
-            env.step(3)
-            env.step(0)
-        assert set(given[:4]) <= heard
-    assert given == [NOOP] * 8
-
-    one, two = make("Pong", sticky=0.9, **section), make("Pong", sticky=0.9, **section)
-    one.reset(seed=3)
-    two.reset(seed=4)
-    played(one, 47)
-    snapshots.load(two, snapshots.save(one))
-    assert played(one, 30) == played(two, 30)
-
-
 def test_how_an_episode_begins() -> None:
     """FIRE first where the game has it, then fewer than `noops` frames in all; none with `noops: 0`."""
     frames = {"Breakout": [], "Freeway": []}

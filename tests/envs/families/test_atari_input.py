@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from gymnast.config.schema import EnvConfig
 from gymnast.envs.families.atari import roms
-from gymnast.envs.families.atari.protocol import protocol_of, sentence
+from gymnast.envs.families.family import Rules
 from gymnast.envs.make import make_envs, make_one
+from gymnast.envs.registry import rules_of
 from gymnast.errors import GymnastError
 
 pytest.importorskip("ale_py", reason="ale-py is not installed")
@@ -31,7 +32,6 @@ pytest.importorskip("ale_py", reason="ale-py is not installed")
         ({"atari": {"actions": ["UP", "UP"]}}, "each once"),
         ({"atari": {"sticky": 1.5}}, "less than or equal to 1"),
         ({"atari": {"stiky": 0.5}}, "Extra inputs"),
-        ({"atari": {"sticky_ramp": [500, 100]}}, "must end after it begins"),
     ],
 )
 def test_sections_that_cannot_be(section: dict[str, Any], said: str) -> None:
@@ -48,7 +48,6 @@ def test_sections_that_cannot_be(section: dict[str, Any], said: str) -> None:
         ("Pong", {"actions": ["NOOP", "UPP"]}, "'UPP', which is no button of 'pong'. Did you mean 'UP'.*LEFTFIRE;"),
         ("Pong", {"mode": 77}, r"'pong' has no mode 77 \(env.atari.mode\): it has 0, 1"),
         ("Pong", {"difficulty": 9}, "no difficulty 9"),
-        ("Qbert", {"sticky_ramp": [0, 100]}, "sticky_ramp does not go with 'qbert'"),
     ],
 )
 @pytest.mark.parametrize("vectorization", ["inprocess", "auto"])
@@ -79,9 +78,15 @@ def test_missing_and_wrong_roms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert capfd.readouterr().out == ""
 
 
+def rules(config: EnvConfig) -> Rules:
+    found = rules_of(config)
+    assert found is not None
+    return found
+
+
 def test_the_protocol_of_a_score() -> None:
     """All that two scores must share, and nothing of what is not looked at."""
-    pixels = protocol_of(EnvConfig(id="ALE/Pong-v5", atari={"sticky": 0.0, "life_loss": "terminal"}))
+    pixels = rules(EnvConfig(id="ALE/Pong-v5", atari={"sticky": 0.0, "life_loss": "terminal"})).protocol()
     assert pixels == {
         "id": "ALE/Pong-v5",
         "obs": "pixels",
@@ -100,22 +105,20 @@ def test_the_protocol_of_a_score() -> None:
         "stack": 4,
         "ale_py": importlib.metadata.version("ale-py"),
     }
-    ram = protocol_of(EnvConfig(id="ALE/Pong-v5", time_limit=100, atari={"obs": "ram", "actions": ["NOOP", "FIRE"]}))
-    assert ram is not None
+    section = {"obs": "ram", "actions": ["NOOP", "FIRE"]}
+    ram = rules(EnvConfig(id="ALE/Pong-v5", time_limit=100, atari=section)).protocol()
     assert (ram["actions"], ram["time_limit"]) == (["NOOP", "FIRE"], 100)
     assert "stack" not in ram
-    assert protocol_of(EnvConfig(id="CartPole-v1")) is None
-    assert protocol_of(EnvConfig(id="ALE/Pong-v5")) is None
+    assert rules_of(EnvConfig(id="CartPole-v1")) is None
+    assert rules_of(EnvConfig(id="ALE/Pong-v5")) is None
 
 
 def test_the_protocol_in_one_line() -> None:
     """For `env show` and `eval`."""
-    section = {"life_loss": "episode", "mode": 1, "actions": ["NOOP", "FIRE"], "sticky_ramp": [0, 9000]}
-    line = sentence(EnvConfig(id="ALE/Pong-v5", atari=section))
-    assert line is not None
+    section = {"life_loss": "episode", "mode": 1, "actions": ["NOOP", "FIRE"]}
+    line = rules(EnvConfig(id="ALE/Pong-v5", atari=section)).sentence()
     for part in (
-        "sticky 0.25 (in training from 0",
-        "to 9,000",
+        "sticky 0.25,",
         "skip 4",
         "a lost life ends the episode",
         "frame cap 108,000",
@@ -123,4 +126,4 @@ def test_the_protocol_in_one_line() -> None:
         "mode 1",
     ):
         assert part in line
-    assert sentence(EnvConfig(id="CartPole-v1")) is None
+    assert rules_of(EnvConfig(id="CartPole-v1")) is None

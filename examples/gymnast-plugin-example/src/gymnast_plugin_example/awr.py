@@ -1,7 +1,7 @@
 """Advantage-weighted regression: make the actions that did better than expected more likely, by exp(A ÷ temperature).
 
 After Peng et al. 2019, "Advantage-Weighted Regression", without its replay buffer. An algorithm is its config, its
-targets and its loss, and the loss says how log-probability, entropy and value should move: no autograd needed.
+targets and its loss. This one gives the derivatives of its loss in closed form, by the names of the policy's outputs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pydantic import PositiveInt
 from gymnast.algorithms import base
 from gymnast.algorithms.losses import normalized, policy_gradient, value_error
 from gymnast.config.algorithms.base import NotNegative, OnPolicyConfig, Rate, Share
-from gymnast.rollout.buffer import Batch, Rollout
 
 LARGEST_WEIGHT = 20.0
 
@@ -32,29 +31,26 @@ class Config(OnPolicyConfig):
 
 
 class Algorithm(base.Algorithm[Config]):
-    """Several passes over each rollout; the weights keep the policy near what was played."""
+    """Several passes over each rollout; the weights keep the policy near what was played.
+
+    Targets are those of the base class: generalised advantages and returns.
+    """
 
     def batch_size(self, samples: int) -> int:
         """A quarter of the rollout."""
         return max(1, samples // 4)
 
-    def targets(self, rollout: Rollout, c: base.Coefficients) -> Batch:
-        """Generalised advantages."""
-        return self.gae_targets(rollout, c)
-
-    def loss(self, outputs: base.Outputs, batch: Batch, c: base.Coefficients) -> base.Loss:
+    def loss(self, outputs: base.Outputs, batch: base.Batch, c: base.Coefficients) -> base.Loss:
         """−exp(A ÷ temperature)·log π + vf_coef·(V − R)², averaged."""
-        weight = torch.exp(normalized(batch.advantage) / c["temperature"]).clamp_(max=LARGEST_WEIGHT)
-        policy_loss, d_log_prob = policy_gradient(outputs.log_prob, weight)
-        value_loss, d_value = value_error(outputs.value, batch.target, "mse", 1.0)
+        weight = torch.exp(normalized(batch["advantage"]) / c["temperature"]).clamp_(max=LARGEST_WEIGHT)
+        policy_loss, d_log_prob = policy_gradient(outputs["log_prob"], weight)
+        value_loss, d_value = value_error(outputs["value"], batch["target"], "mse", 1.0)
         n = len(batch)
         return base.Loss(
-            d_log_prob=d_log_prob.mul_(1.0 / n),
-            d_entropy=0.0,
-            d_value=d_value.mul_(c["vf_coef"] / n),
+            gradients={"log_prob": d_log_prob.mul_(1.0 / n), "value": d_value.mul_(c["vf_coef"] / n)},
             statistics={
                 "train/policy_loss": policy_loss,
                 "train/value_loss": value_loss,
-                "train/entropy": outputs.entropy,
+                "train/entropy": outputs["entropy"],
             },
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gymnast import plugins
 from gymnast.config.algorithms.a2c import A2CConfig
-from gymnast.config.algorithms.base import OnPolicyConfig, OptimizerConfig
+from gymnast.config.algorithms.base import AlgorithmConfig, OnPolicyConfig, OptimizerConfig
 from gymnast.config.algorithms.ppo import PPOConfig
 from gymnast.config.algorithms.reinforce import ReinforceConfig
 
@@ -13,6 +13,7 @@ CONFIGS: dict[str, type[OnPolicyConfig]] = {"ppo": PPOConfig, "a2c": A2CConfig, 
 __all__ = [
     "CONFIGS",
     "A2CConfig",
+    "AlgorithmConfig",
     "OnPolicyConfig",
     "OptimizerConfig",
     "PPOConfig",
@@ -27,7 +28,7 @@ def names() -> list[str]:
     return list(dict.fromkeys([*CONFIGS, *(plugin.name for plugin in plugins.installed(plugins.ALGORITHMS))]))
 
 
-def config_of(algorithm: str) -> type[OnPolicyConfig] | None:
+def config_of(algorithm: str) -> type[AlgorithmConfig] | None:
     """The settings of an algorithm, shipped or of a plug-in; None when nobody has it."""
     if algorithm in CONFIGS:
         return CONFIGS[algorithm]
@@ -35,6 +36,6 @@ def config_of(algorithm: str) -> type[OnPolicyConfig] | None:
     if plugin is None:
         return None
     config = getattr(plugins.load(plugin), "Config", None)
-    if not (isinstance(config, type) and issubclass(config, OnPolicyConfig)):
-        raise plugins.PluginError(f"The {plugin} has no `Config`, a subclass of gymnast's OnPolicyConfig.")
+    if not (isinstance(config, type) and issubclass(config, AlgorithmConfig)):
+        raise plugins.PluginError(f"The {plugin} has no `Config`, a subclass of gymnast's AlgorithmConfig.")
     return config

@@ -1,10 +1,10 @@
-"""What every on-policy algorithm's config has."""
+"""What every algorithm's config has."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from gymnast.config.model import Model
 from gymnast.config.schedule import Scheduled, within
@@ -29,8 +29,8 @@ class OptimizerConfig(Model):
     weight_decay: float = Field(0.0, ge=0)
 
 
-class OnPolicyConfig(Model):
-    """Settings shared by all on-policy algorithms."""
+class AlgorithmConfig(Model):
+    """Settings shared by all algorithms."""
 
     id: str
     learning_rate: Rate = 3e-4
@@ -39,7 +39,26 @@ class OnPolicyConfig(Model):
     max_grad_norm: Annotated[Scheduled, within(0.0, open_low=True)] | None = 0.5
     """Global gradient norm above which gradients are scaled down; `null` switches clipping off."""
     optimizer: OptimizerConfig = Field(default_factory=OptimizerConfig)
+
+
+class OnPolicyConfig(AlgorithmConfig):
+    """Settings shared by all algorithms that learn from rollouts of their own."""
+
     normalize_reward: bool = False
     """Divide rewards by the running std of the discounted return (not a wrapper; raw returns are reported)."""
     reward_clip: float = Field(10.0, gt=0)
     """Bound of the scaled reward when normalize_reward is on."""
+
+
+class OffPolicyConfig(AlgorithmConfig):
+    """Settings shared by all algorithms that learn from a replay."""
+
+    n_steps: PositiveInt = 16
+    """Steps of every env between two rounds of updates."""
+    updates: PositiveInt = 16
+    """Minibatches per round."""
+    batch_size: PositiveInt = 64
+    replay_size: PositiveInt = 100_000
+    """Transitions that are kept; the oldest make room."""
+    learning_starts: PositiveInt = 1_000
+    """Transitions before the first update."""

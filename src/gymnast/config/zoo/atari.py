@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from gymnast.config.atari import PREFIX, AtariConfig
-from gymnast.config.zoo.policy_kwargs import read_switch
+from gymnast.config.policy_kwargs import read_switch
 from gymnast.errors import ConfigError
 
 WRAPPER = "stable_baselines3.common.atari_wrappers.AtariWrapper"

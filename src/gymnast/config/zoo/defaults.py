@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from gymnast.config.policy_kwargs import ADAM, RMSPROP
+
 ALGORITHMS = ("ppo", "a2c")
 OTHER_ALGORITHMS = ("ars", "crossq", "ddpg", "dqn", "her", "ppo_lstm", "qrdqn", "sac", "td3", "tqc", "trpo")
 TEMPLATES = ("default", "atari")
 """Entries that stand for many envs; the zoo falls back to them, we do so only when asked."""
 
-ADAM: dict[str, Any] = {"id": "adam", "eps": 1e-5, "betas": [0.9, 0.999], "weight_decay": 0.0}
-RMSPROP: dict[str, Any] = {"id": "rmsprop_torch", "eps": 1e-5, "alpha": 0.99, "weight_decay": 0.0}
 _BOTH: dict[str, Any] = {
     "gamma": 0.99,
     "ent_coef": 0.0,
@@ -55,6 +55,7 @@ POLICY: dict[str, Any] = {
     "init": "orthogonal",
     "log_std_init": 0.0,
     "normalize_obs": False,
+    "normalize_obs_steps": None,
     "obs_clip": 10.0,
 }
 POLICIES: dict[str, dict[str, Any]] = {

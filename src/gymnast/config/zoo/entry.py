@@ -120,5 +120,8 @@ def _finish(draft: Draft, env_id: str, file: ConfigFile, entry: str) -> list[str
 def _ordered(section: str, keys: dict[str, Any]) -> dict[str, Any]:
     """In the order of the schema; `algo` has all its keys and that order already."""
     model = RunConfig.model_fields[section].annotation
-    names = list(keys) if section == "algo" else list(getattr(model, "model_fields", keys))
+    if section == "algo":
+        names = list(keys)
+    else:
+        names = list(getattr(model, "model_fields", keys))
     return {name: keys[name] for name in names if name in keys}

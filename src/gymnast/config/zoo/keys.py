@@ -7,16 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 from gymnast.config.algorithms import CONFIGS
-from gymnast.config.schema import PolicyConfig
-from gymnast.config.zoo import defaults
-from gymnast.config.zoo.atari import LOST_LIFE, WRAPPER, atari_settings
-from gymnast.config.zoo.policy_kwargs import (
+from gymnast.config.policy_kwargs import (
+    ADAM,
     optimizer_settings,
     policy_settings,
     read_mapping,
     read_policy_kwargs,
     read_switch,
 )
+from gymnast.config.schema import PolicyConfig
+from gymnast.config.zoo import defaults
+from gymnast.config.zoo.atari import LOST_LIFE, WRAPPER, atari_settings
 from gymnast.config.zoo.wrappers import listed, wrappers_of
 from gymnast.errors import ConfigError, did_you_mean
 
@@ -82,7 +83,9 @@ def _policy(draft: Draft, value: Any) -> None:
 
 def _normalize(draft: Draft, value: Any) -> None:
     on = value if isinstance(value, bool) else True
-    settings = {"norm_obs": on, "norm_reward": on} | ({} if isinstance(value, bool) else read_mapping(value))
+    settings = {"norm_obs": on, "norm_reward": on}
+    if not isinstance(value, bool):
+        settings |= read_mapping(value)
     # The zoo puts the entry's gamma in place of one given here; the rest of VecNormalize is as ours is.
     fixed = {"gamma": settings.get("gamma") if "gamma" in draft.given else 0.99, "epsilon": 1e-8, "training": True}
     ours = {
@@ -116,7 +119,7 @@ def _policy_kwargs(draft: Draft, value: Any) -> None:
 def _use_rms_prop(draft: Draft, value: Any) -> None:
     if not read_switch(value, "use_rms_prop"):
         draft.rms_prop = False
-        draft.set_optimizer(defaults.ADAM)
+        draft.set_optimizer(ADAM)
 
 
 def _rms_prop_eps(draft: Draft, value: Any) -> None:
@@ -152,7 +155,8 @@ def _wrappers(draft: Draft, value: Any) -> None:
     if wrappers and wrappers[0][0] == WRAPPER:
         section, clips = atari_settings(wrappers.pop(0)[1])
         draft.set("env", "atari", section)
-        draft.sections["env"]["wrappers"] += ["reward_clip"] if clips else []
+        if clips:
+            draft.sections["env"]["wrappers"].append("reward_clip")
         if section["life_loss"] == "terminal":
             draft.note(LOST_LIFE)
     draft.sections["env"]["wrappers"] += wrappers_of(wrappers)

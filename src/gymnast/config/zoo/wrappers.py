@@ -22,7 +22,13 @@ _MODULES = ("gymnasium.wrappers", "gym.wrappers", "stable_baselines3.common.vec_
 def listed(value: Any) -> list[tuple[str, Any]]:
     """Classes and arguments of an `env_wrapper` or `vec_env_wrapper`: a class, or a list of classes and `{class: arguments}`."""
     found: list[tuple[str, Any]] = []
-    for item in value if isinstance(value, list) else [] if value is None else [value]:
+    if value is None:
+        items = []
+    elif isinstance(value, list):
+        items = value
+    else:
+        items = [value]
+    for item in items:
         named = {item: None} if isinstance(item, str) else item
         if not isinstance(named, dict) or len(named) != 1:
             raise ConfigError(f"{item!r} is not a wrapper: a class name or {{class: arguments}} is")

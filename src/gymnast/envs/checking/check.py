@@ -41,7 +41,7 @@ class Report:
         return not self.findings.faults
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json`."""
+        """Everything found, as plain data for `--json`."""
         return {
             "env": self.env_id,
             "class": self.env_class,

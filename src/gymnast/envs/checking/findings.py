@@ -12,7 +12,7 @@ from gymnast.envs.checking.source import Place
 
 @dataclass(frozen=True)
 class Finding:
-    """One broken promise."""
+    """One promise of the Gymnasium API that an env breaks."""
 
     id: str
     what: str
@@ -25,11 +25,11 @@ class Finding:
 
     @property
     def advice(self) -> str:
-        """What to do."""
+        """What its author can do about it."""
         return KINDS[self.id].advice
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json`."""
+        """One finding as plain data for `--json`."""
         return {
             "id": self.id,
             "severity": "fault" if self.is_fault else "warning",

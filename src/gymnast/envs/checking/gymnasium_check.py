@@ -8,7 +8,8 @@ import warnings
 from gymnasium.utils.env_checker import check_env as gymnasium_check_env
 
 from gymnast.envs.checking.playing import closing_quietly
-from gymnast.envs.checking.subject import Subject, sentence
+from gymnast.envs.checking.subject import Subject
+from gymnast.errors import RAISED_BY_ENVS, in_one_line
 
 OWN_GENERATOR = "Expects the random number generator to have been generated"
 UNBOUNDED = "infinity. This is probably too"
@@ -24,8 +25,8 @@ def check_with_gymnasium(subject: Subject) -> str:
         warnings.simplefilter("always")
         try:
             gymnasium_check_env(env.unwrapped, skip_render_check=True, skip_close_check=True)
-        except Exception as error:  # assertions and whatever the env raises
-            what = sentence(error).removeprefix("AssertionError: ")
+        except RAISED_BY_ENVS as error:  # assertions and whatever the env raises
+            what = in_one_line(error).removeprefix("AssertionError: ")
             if OWN_GENERATOR in what:  # our own checks know whether a seed repeats everything all the same
                 text = (
                     "reset(seed=...) leaves self.np_random as it was: the env is random in its own way, or not at all."
@@ -38,10 +39,14 @@ def check_with_gymnasium(subject: Subject) -> str:
     texts = [text for warning in said if (text := _text(str(warning.message)))]
     for text in texts[:1] if not subject.findings.faults else []:
         subject.add("gymnasium-warning", text, subject.source.class_line())
-    return f"passes with {len(texts)} warnings" if texts else "passes"
+    if texts:
+        return f"passes with {len(texts)} warnings"
+    return "passes"
 
 
 def _text(message: str) -> str:
     """A warning of Gymnasium without its colours and label."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", message).removeprefix("WARN: ").strip()
-    return "" if UNBOUNDED in plain else plain
+    if UNBOUNDED in plain:
+        return ""
+    return plain

@@ -80,6 +80,9 @@ KINDS: dict[str, Kind] = {
     "never-ends": Kind(
         True, "Register the env with max_episode_steps=..., or set env.time_limit: evaluation plays whole episodes."
     ),
+    "may-not-end": Kind(
+        False, "If they never do, register the env with max_episode_steps=..., or set env.time_limit for training."
+    ),
     "limit-as-terminated": Kind(
         False, "If this is a time limit, return truncated=True there: terminated says that nothing more can be earned."
     ),
@@ -91,7 +94,7 @@ KINDS: dict[str, Kind] = {
     # the whole
     "resume-not-exact": Kind(
         False,
-        "Draw every random number from self.np_random; it is saved with a checkpoint, a generator of your own is not.",
+        "Draw every random number from self.np_random, or from a generator that is an attribute of the env: those are saved.",
     ),
     "own-generator": Kind(
         False, "Begin reset with super().reset(seed=seed): tools that look at self.np_random expect it to be seeded."

@@ -10,17 +10,17 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.registration import load_env_creator
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from gymnast.envs.actions import is_composite, parts, plain
 from gymnast.envs.checking.findings import UnplayableError
 from gymnast.envs.checking.source import EnvSource, Place
-from gymnast.envs.checking.subject import SEED, Subject, sentence, takes
+from gymnast.envs.checking.subject import SEED, Subject, takes
 from gymnast.envs.checking.values import check_info, check_mask, check_observation, check_outcome
 from gymnast.envs.registry import env_spec
 from gymnast.envs.snapshots import fingerprint
 from gymnast.envs.spaces import canonical, n_masked_actions
-from gymnast.errors import EnvError, MissingPackageError, UsageError
+from gymnast.errors import RAISED_BY_ENVS, EnvError, MissingPackageError, UsageError, in_one_line
 
 STEPS = 300
 KEPT = 8
@@ -30,8 +30,7 @@ KEPT = 8
 def check_making(subject: Subject) -> None:
     """The env can be made, and has spaces that a policy can be built for."""
     spec = env_spec(subject.config.id, subject.config.module)
-    creator = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
-    if isinstance(creator, type):  # so that even a constructor that raises is found
+    if isinstance(creator := _creator(subject, spec), type):  # so that even a constructor that raises is found
         subject.source = EnvSource(creator)
     try:
         env = subject.make()
@@ -41,12 +40,28 @@ def check_making(subject: Subject) -> None:
         if error.__cause__ is None:  # a wrong id or a missing package: nothing of the env was run
             raise
         subject.add(
-            "make-crash", f"The constructor raised {sentence(error.__cause__)}.", subject.source.raised(error.__cause__)
+            "make-crash",
+            f"The constructor raised {in_one_line(error.__cause__)}.",
+            subject.source.raised(error.__cause__),
         )
         raise UnplayableError from error
     subject.source = EnvSource(type(env.unwrapped))
     with closing_quietly(env):
         _check_spaces(subject, env)
+
+
+def _creator(subject: Subject, spec: EnvSpec) -> Any:
+    """What the env is made by: the module of a registered text is imported for it."""
+    if not isinstance(spec.entry_point, str):
+        return spec.entry_point
+    try:
+        return load_env_creator(spec.entry_point)
+    except ImportError:
+        return None  # a missing package, which making the env says
+    except RAISED_BY_ENVS as error:
+        what = f"The entry point '{spec.entry_point}' raised {in_one_line(error)}."
+        subject.add("make-crash", what, subject.source.raised(error))
+        raise UnplayableError from error
 
 
 def _check_spaces(subject: Subject, env: gym.Env) -> None:
@@ -97,9 +112,15 @@ def check_steps(subject: Subject) -> None:
     with closing_quietly(env):
         obs, info, place = subject.reset(env, SEED)
         memory.look(subject, obs, place)
-        edges = [] if subject.has_mask or is_composite(env.action_space) else list(actions.edges())
+        if subject.has_mask or is_composite(env.action_space):
+            edges = []
+        else:
+            edges = list(actions.edges())
         for turn in range(STEPS + len(edges)):
-            action = edges[turn - STEPS] if turn >= STEPS else actions.draw(info)
+            if turn >= STEPS:
+                action = edges[turn - STEPS]
+            else:
+                action = actions.draw(info)
             outcome, place = _step_kept(subject, env, action)
             obs, _, terminated, truncated, info = outcome
             check_observation(subject, before["observation_space"], obs, "step", place)
@@ -171,5 +192,5 @@ def closing_quietly(env: gym.Env) -> Iterator[gym.Env]:
     try:
         yield env
     finally:
-        with suppress(Exception):
+        with suppress(*RAISED_BY_ENVS):
             env.close()

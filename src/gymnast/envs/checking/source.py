@@ -23,7 +23,10 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         path = Path(self.file)
-        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        if path.is_relative_to(Path.cwd()):
+            shown = path.relative_to(Path.cwd())
+        else:
+            shown = path
         return f"{shown}:{self.line}"
 
 
@@ -68,7 +71,9 @@ class EnvSource:
     def change_of_argument(self, method: str) -> Place | None:
         """The line of a method that writes into its first argument."""
         for file, _, function in self._functions(method):
-            name = function.args.args[1].arg if len(function.args.args) > 1 else ""
+            name = ""
+            if len(function.args.args) > 1:
+                name = function.args.args[1].arg
             for node in ast.walk(function):
                 if any(_written_into(node, target) == name for target in _targets(node)) or _out_argument(node) == name:
                     return Place(file, node.lineno)  # type: ignore[attr-defined]
@@ -142,7 +147,8 @@ class EnvSource:
             for node in ast.walk(tree) if tree is not None and file else ():
                 if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
                     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-                    found += [(str(file), node)] if line in (first, node.lineno) else []
+                    if line in (first, node.lineno):
+                        found.append((str(file), node))
         return found
 
     @functools.cached_property
@@ -161,15 +167,19 @@ class EnvSource:
     def _full_name(self, function: ast.expr) -> str:
         """The name of a called function with its module's real name, whatever it was imported as."""
         first, _, rest = ast.unparse(function).partition(".")
-        known = vars(sys.modules[self.kind.__module__]).get(first) if self.kind.__module__ in sys.modules else None
+        known = None
+        if self.kind.__module__ in sys.modules:
+            known = vars(sys.modules[self.kind.__module__]).get(first)
         if isinstance(known, types.ModuleType):
             return f"{known.__name__}.{rest}"
         if isinstance(owner := getattr(known, "__self__", None), np.random.RandomState):
             return f"numpy.random.{first}"
-        module = getattr(
-            owner if owner is not None and not isinstance(owner, types.ModuleType) else known, "__module__", ""
-        )
-        return f"{module}.{first}" if known is not None and module else ""
+        if owner is None or isinstance(owner, types.ModuleType):
+            owner = known
+        module = getattr(owner, "__module__", "")
+        if known is not None and module:
+            return f"{module}.{first}"
+        return ""
 
 
 @functools.lru_cache(maxsize=64)
@@ -191,7 +201,9 @@ def _targets(node: ast.AST) -> list[ast.expr]:
         return [
             part for target in node.targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])
         ]
-    return [node.target] if isinstance(node, (ast.AugAssign, ast.AnnAssign)) else []
+    if isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+        return [node.target]
+    return []
 
 
 def _is_attribute(target: ast.expr, attribute: str) -> bool:
@@ -207,7 +219,9 @@ def _written_into(node: ast.AST, target: ast.expr) -> str | None:
     while isinstance(inner, ast.Subscript):
         inner = inner.value
     in_place = isinstance(target, ast.Subscript) or isinstance(node, ast.AugAssign)
-    return inner.id if in_place and isinstance(inner, ast.Name) else None
+    if in_place and isinstance(inner, ast.Name):
+        return inner.id
+    return None
 
 
 def _out_argument(node: ast.AST) -> str | None:

@@ -16,6 +16,7 @@ from gymnast.envs.checking.findings import Findings, UnplayableError
 from gymnast.envs.checking.source import EnvSource, Place, line_of_return
 from gymnast.envs.make import make_one
 from gymnast.envs.spaces import n_masked_actions
+from gymnast.errors import RAISED_BY_ENVS, in_one_line
 
 SEED = 123
 
@@ -34,7 +35,7 @@ class Subject:
         return make_one(self.config, render_mode)
 
     def add(self, kind: str, what: str, place: Place | None) -> None:
-        """Report a finding."""
+        """Report a finding about this env."""
         self.findings.add(kind, what, place)
 
     def reset(self, env: gym.Env, seed: int | None = None) -> tuple[Any, dict[str, Any], Place | None]:
@@ -42,9 +43,9 @@ class Subject:
         arguments: dict[str, Any] = {} if seed is None else {"seed": seed}
         try:
             value, line = line_of_return(type(env.unwrapped).reset, lambda: env.reset(**arguments))
-        except Exception as error:  # whatever the env raises is the finding
+        except RAISED_BY_ENVS as error:  # whatever the env raises is the finding
             call = f"reset({f'seed={seed}' if arguments else ''})"
-            self.add("reset-crash", f"{call} raised {sentence(error)}.", self.source.raised(error))
+            self.add("reset-crash", f"{call} raised {in_one_line(error)}.", self.source.raised(error))
             raise UnplayableError from error
         place = self.source.returned("reset", line)
         if not (isinstance(value, tuple) and len(value) == 2):
@@ -57,7 +58,7 @@ class Subject:
         shown = plain(action)
         try:
             value, line = line_of_return(type(env.unwrapped).step, lambda: env.step(action))
-        except Exception as error:  # whatever the env raises is the finding
+        except RAISED_BY_ENVS as error:  # whatever the env raises is the finding
             place = self.source.raised(error)
             returned = _wrong_return(error)
             if returned is not None:
@@ -69,7 +70,7 @@ class Subject:
             else:
                 self.add(
                     "step-crash",
-                    f"step raised {sentence(error)} after action {shown}, which action_space holds.",
+                    f"step raised {in_one_line(error)} after action {shown}, which action_space holds.",
                     place,
                 )
             raise UnplayableError from error
@@ -115,11 +116,6 @@ class Actions:
             yield self.space.high.copy()
 
 
-def sentence(error: BaseException) -> str:
-    """An exception on one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(":. ")
-
-
 def takes(method: Any, argument: str) -> bool:
     """Whether a method can be called with this keyword."""
     parameters = inspect.signature(method).parameters
@@ -134,11 +130,15 @@ def _wrong_return(error: BaseException) -> str | None:
         inside = inside.tb_next
     in_wrapper = inside is not None and "gymnasium" in inside.tb_frame.f_code.co_filename
     if in_wrapper and isinstance(error, (ValueError, TypeError)) and "unpack" in text:
-        return "four values (as gym did before 0.26)" if "got 4" in text else "something else"
+        if "got 4" in text:
+            return "four values (as gym did before 0.26)"
+        return "something else"
     return None
 
 
 def _shape_of(value: Any) -> str:
     if isinstance(value, tuple):
         return f"{len(value)} values"
-    return "nothing" if value is None else f"one {type(value).__name__}"
+    if value is None:
+        return "nothing"
+    return f"one {type(value).__name__}"

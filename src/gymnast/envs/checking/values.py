@@ -47,7 +47,9 @@ def _leaf_mismatch(space: spaces.Space, obs: Any, part: str) -> tuple[str, str] 
             or (isinstance(obs, np.ndarray) and obs.shape == () and obs.dtype.kind in "iu")
         ):
             return "obs-type", f"{part} of type {type(obs).__name__}, observation_space wants a whole number"
-        return None if space.contains(obs) else ("obs-range", f"{part} of {obs}, outside {space}")
+        if space.contains(obs):
+            return None
+        return ("obs-range", f"{part} of {obs}, outside {space}")
     if not isinstance(obs, np.ndarray):
         return "obs-type", f"{part} of type {type(obs).__name__}, observation_space wants an array"
     if obs.shape != space.shape:
@@ -62,7 +64,9 @@ def _leaf_mismatch(space: spaces.Space, obs: Any, part: str) -> tuple[str, str] 
 
 def _out_of_range(space: spaces.Space, obs: np.ndarray, part: str) -> tuple[str, str] | None:
     if not isinstance(space, spaces.Box):
-        return None if space.contains(obs) else ("obs-range", f"{part} of {obs.tolist()}, outside {space}")
+        if space.contains(obs):
+            return None
+        return ("obs-range", f"{part} of {obs.tolist()}, outside {space}")
     slack = ROUNDING * np.maximum(1, np.abs(np.where(np.isfinite(space.low), space.low, 0)))
     outside = (obs < space.low - slack) | (obs > space.high + slack)
     if not outside.any():
@@ -114,4 +118,6 @@ def _names(keys: Any) -> str:
 
 
 def _join(name: str, key: Any) -> str:
-    return f"{name}.{key}" if name else str(key)
+    if name:
+        return f"{name}.{key}"
+    return str(key)

@@ -7,54 +7,25 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-FIELDS: dict[str, tuple[str, ...]] = {
-    "gymnasium.envs.classic_control.cartpole.CartPoleEnv": ("state", "steps_beyond_terminated"),
-    "gymnasium.envs.classic_control.acrobot.AcrobotEnv": ("state",),
-    "gymnasium.envs.classic_control.mountain_car.MountainCarEnv": ("state",),
-    "gymnasium.envs.classic_control.continuous_mountain_car.Continuous_MountainCarEnv": ("state",),
-    "gymnasium.envs.classic_control.pendulum.PendulumEnv": ("state", "last_u"),
-    "gymnasium.envs.toy_text.frozen_lake.FrozenLakeEnv": ("s", "lastaction"),
-    "gymnasium.envs.toy_text.taxi.TaxiEnv": ("s", "lastaction", "fickle_step", "taxi_orientation"),
-    "gymnasium.envs.toy_text.cliffwalking.CliffWalkingEnv": ("s", "lastaction"),
-    "gymnasium.envs.toy_text.blackjack.BlackjackEnv": (
-        "dealer",
-        "player",
-        "dealer_top_card_suit",
-        "dealer_top_card_value_str",
-    ),
-    "gymnast.envs.families.bandits.env.BanditEnv": ("state",),
-}
-"""By the path of the class: what it keeps between steps."""
+from gymnast.envs.families.family import Snapshot
+from gymnast.envs.generators import load_generator, save_generator
 
 
-def class_path(env: gym.Env) -> str:
-    """Module and class of the innermost env."""
-    cls = type(env.unwrapped)
-    return f"{cls.__module__}.{cls.__qualname__}"
+def snapshot_of(names: tuple[str, ...]) -> Snapshot:
+    """Saves these attributes and the generator, and sets nothing else that a file may name."""
 
+    def save(env: gym.Env) -> dict[str, Any]:
+        bare = env.unwrapped
+        fields = {name: plain(getattr(bare, name)) for name in names if hasattr(bare, name)}
+        return {"fields": fields, "generator": save_generator(env)}
 
-def save(env: gym.Env) -> dict[str, Any]:
-    """The fields and the generator."""
-    bare = env.unwrapped
-    fields = {name: plain(getattr(bare, name)) for name in FIELDS[class_path(env)] if hasattr(bare, name)}
-    return {"fields": fields, "generator": save_generator(env)}
+    def load(env: gym.Env, state: dict[str, Any]) -> None:
+        for name in names:
+            if name in state["fields"]:
+                setattr(env.unwrapped, name, restored(state["fields"][name]))
+        load_generator(env, state["generator"])
 
-
-def load(env: gym.Env, state: dict[str, Any]) -> None:
-    """Set them."""
-    for name, value in state["fields"].items():
-        setattr(env.unwrapped, name, restored(value))
-    load_generator(env, state["generator"])
-
-
-def save_generator(env: gym.Env) -> dict[str, Any]:
-    """State of the env's numpy generator as JSON values."""
-    return dict(env.unwrapped.np_random.bit_generator.state)
-
-
-def load_generator(env: gym.Env, state: dict[str, Any]) -> None:
-    """Restore the env's numpy generator."""
-    env.unwrapped.np_random.bit_generator.state = state
+    return Snapshot(save, load)
 
 
 def plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ import gymnasium as gym
 
 from gymnast.config.schema import EnvConfig, WrapperConfig
 from gymnast.config.wrappers import FrameSkip
-from gymnast.envs.registry import env_spec
+from gymnast.envs.registry import env_spec, rules_of
 from gymnast.envs.vector import VectorEnv
 from gymnast.envs.wrappers.registry import FRAME_SKIP, TIME_LIMIT, arguments, kind_of
 from gymnast.errors import ConfigError
@@ -48,20 +48,22 @@ def _wrong_order(wrapper: WrapperConfig, other: WrapperConfig) -> str:
 
 
 def needs_single_envs(wrappers: Wrappers) -> list[str]:
-    """Names of those that must run beside each env, which vector envs that step all copies themselves do not let them."""
+    """Names of those that must run around each env, which vector envs that step all copies themselves do not let them."""
     return [wrapper.id for wrapper in wrappers if kind_of(wrapper.id).batch is None and wrapper.id != TIME_LIMIT]
 
 
 def drawing_mode(wrappers: Wrappers) -> str | None:
     """The `render_mode` an env needs because one of its wrappers has it draw itself."""
-    return "rgb_array" if any(kind_of(wrapper.id).draws for wrapper in wrappers) else None
+    if any(kind_of(wrapper.id).draws for wrapper in wrappers):
+        return "rgb_array"
+    return None
 
 
 def refuse_single(wrappers: Wrappers, vectorization: str) -> None:
     """Say why a vector env cannot have these wrappers."""
     if names := needs_single_envs(wrappers):
         raise ConfigError(
-            f"Wrapper '{names[0]}' runs beside each env, but env.vectorization is {vectorization}, which steps all "
+            f"Wrapper '{names[0]}' runs around each env, but env.vectorization is {vectorization}, which steps all "
             "envs at once: set it to auto, inprocess or workers."
         )
 
@@ -99,8 +101,9 @@ def skips_frames(wrappers: Wrappers) -> bool:
 def frames_per_step(config: EnvConfig) -> float | None:
     """Frames of the env per step of the agent, the env's own skipping (ALE's) included; None where the policy decides."""
     own = {**env_spec(config.id, config.module).kwargs, **config.kwargs}.get("frameskip", 1)
-    if config.atari is not None:
-        own = config.atari.skip
+    rules = rules_of(config)
+    if rules is not None:
+        own = rules.frames_per_step
     frames = float(own) if isinstance(own, int) else sum(range(*own)) / len(range(*own))  # ALE's range excludes its end
     for settings in map(arguments, config.wrappers):
         if isinstance(settings, FrameSkip):

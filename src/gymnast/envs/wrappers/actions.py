@@ -57,7 +57,10 @@ class StickyActions(ActionChanger):
     def load_state(self, state: dict[str, Any]) -> None:
         """Generator, mask and last action."""
         super().load_state(state)
-        self._last = None if state["last"] is None else _typed(state["last"], self.env.action_space)
+        if state["last"] is None:
+            self._last = None
+        else:
+            self._last = _typed(state["last"], self.env.action_space)
 
 
 class ActionNoise(ActionChanger):
@@ -74,7 +77,7 @@ class ActionNoise(ActionChanger):
         self._std, self._probability = std, probability
 
     def step(self, action: Any) -> Step:
-        """Draw, then step."""
+        """Replace the action by a random one now and then, and step."""
         self.given = []
         return self.pass_on(self._noisy(action))
 
@@ -86,7 +89,9 @@ class ActionNoise(ActionChanger):
             return np.clip(action + noise, space.low, space.high).astype(space.dtype)
         if self.random.random() >= (self._probability or 0.0):
             return action
-        mask = None if self._mask is None else np.asarray(self._mask, np.bool_)[None]
+        mask = None
+        if self._mask is not None:
+            mask = np.asarray(self._mask, np.bool_)[None]
         return row(executed(random_actions(space, 1, self.random, mask), space), 0)
 
 
@@ -96,4 +101,6 @@ def _typed(value: Any, space: spaces.Space) -> Any:
         return {key: _typed(value[key], part) for key, part in space.spaces.items()}
     if isinstance(space, spaces.Tuple):
         return tuple(_typed(item, part) for item, part in zip(value, space.spaces, strict=True))
-    return value if isinstance(space, spaces.Discrete) else np.asarray(value, space.dtype)
+    if isinstance(space, spaces.Discrete):
+        return value
+    return np.asarray(value, space.dtype)

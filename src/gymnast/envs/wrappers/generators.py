@@ -24,14 +24,14 @@ class SlotGenerators:
         self.each = [np.random.default_rng() for _ in range(n_envs)]
 
     def seed(self, seeds: Sequence[int]) -> None:
-        """Start anew."""
+        """Begin every slot's generator anew."""
         self.each = [seeded(seed, self.place) for seed in seeds]
 
     def save(self) -> list[dict[str, Any]]:
-        """All states."""
+        """The state of every slot's generator."""
         return [dict(generator.bit_generator.state) for generator in self.each]
 
     def load(self, states: list[dict[str, Any]]) -> None:
-        """All states."""
+        """Restore the states that `save` returned."""
         for generator, state in zip(self.each, states, strict=True):
             generator.bit_generator.state = state

@@ -90,11 +90,12 @@ class Crop(Transform):
 
     def __call__(self, obs: np.ndarray) -> np.ndarray:
         """A window of the image."""
-        return obs[self._window]
+        window: np.ndarray = obs[self._window]
+        return window
 
 
 class MaskRegion(Transform):
-    """Blacks rectangles out."""
+    """Paints rectangles of an image black."""
 
     name = "mask_region"
 
@@ -140,12 +141,16 @@ class Quantise(Transform):
     def __call__(self, obs: np.ndarray) -> np.ndarray:
         """Equal shares of the range become one value each."""
         if self._table is not None:
-            return self._table[obs]
+            levels: np.ndarray = self._table[obs]
+            return levels
         share = (obs.astype(np.float32) - self._low) / self._width
         level = np.clip(np.floor(share * np.float32(self._levels)), 0, self._levels - 1)
         value = self._low + level * (self._width / np.float32(self._levels - 1))
         whole = np.issubdtype(self.space.dtype, np.integer)
-        return (np.rint(value) if whole else value).astype(self.space.dtype)
+        if whole:
+            value = np.rint(value)
+        quantised: np.ndarray = value.astype(self.space.dtype)
+        return quantised
 
 
 def _misfit(name: str, needs: str, space: spaces.Space) -> ConfigError:
@@ -158,7 +163,9 @@ def _image(space: spaces.Box, shape: tuple[int, ...]) -> spaces.Box:
 
 def _window(space: spaces.Box, rows: slice, columns: slice) -> tuple[Any, ...]:
     """Index of a rectangle in images [..., H, W] or [..., H, W, C]."""
-    return (..., rows, columns, slice(None)) if len(space.shape) == 3 else (..., rows, columns)
+    if len(space.shape) == 3:
+        return (..., rows, columns, slice(None))
+    return (..., rows, columns)
 
 
 def _opencv() -> Any:

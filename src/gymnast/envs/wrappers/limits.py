@@ -18,7 +18,7 @@ class NoRewardTimeout(SingleEnvWrapper):
         self._limit, self._waited = steps, 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Reset:
-        """Count anew."""
+        """Begin an episode: no step has gone without reward yet."""
         self._waited = 0
         return self.env.reset(seed=seed, options=options)
 
@@ -31,14 +31,14 @@ class NoRewardTimeout(SingleEnvWrapper):
         return obs, float(reward), terminated, truncated, info
 
     def save_state(self) -> dict[str, Any]:
-        """The count."""
+        """How many steps have gone without reward."""
         return {"waited": self._waited}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """The count."""
+        """Continue the count of steps without reward."""
         self._waited = state["waited"]
 
 
-def TimeLimit(env: gym.Env, steps: int) -> gym.Env:  # noqa: N802 - stands beside the classes
+def TimeLimit(env: gym.Env, steps: int) -> gym.Env:  # noqa: N802 - stands next to the classes
     """Gymnasium's own, which the snapshots know."""
     return GymnasiumTimeLimit(env, steps)

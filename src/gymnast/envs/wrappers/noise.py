@@ -55,7 +55,10 @@ class ObservationNoise(VectorWrapper):
             noise *= self._std
             noise += target
             np.clip(noise, space.low, space.high, out=noise)
-            target[...] = np.rint(noise) if np.issubdtype(space.dtype, np.integer) else noise
+            if np.issubdtype(space.dtype, np.integer):
+                target[...] = np.rint(noise)
+            else:
+                target[...] = noise
 
     def save_state(self) -> dict[str, Any]:
         """Inner state and generators."""

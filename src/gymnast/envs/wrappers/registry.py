@@ -1,7 +1,7 @@
 """Every wrapper by name: what it is, where it runs, and in which orders it can stand.
 
 The order in a config is the order of application, innermost first. Wrappers that repeat steps, change actions or end
-episodes run beside each env; the others work on the whole batch at once. So one of the former can stand behind one of
+episodes run around each env; the others work on the whole batch at once. So one of the former can stand behind one of
 the latter only where both orders give the same.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import gymnasium as gym
 
-from gymnast import plugins
+from gymnast import own_code, plugins
 from gymnast.config.schema import WrapperConfig
 from gymnast.config.wrappers import Settings, settings_of, unknown
 from gymnast.envs.wrappers.actions import ActionClip, ActionNoise, StickyActions
@@ -89,20 +89,41 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_of(name: str) -> Kind:
-    """The wrapper of that name, ours or a plug-in's: a `Kind`, a Gymnasium wrapper or a wrapper of the batch."""
+    """The wrapper of that name, ours, a plug-in's or the user's: a `Kind`, a Gymnasium wrapper or a wrapper of the batch."""
     if name in KINDS:
         return KINDS[name]
+    if own_code.is_own(name):
+        return _own_kind(name)
     plugin = plugins.find(plugins.WRAPPERS, name)
     if plugin is None:
         raise ConfigError(unknown(name, *(other.name for other in plugins.installed(plugins.WRAPPERS))))
-    found = plugins.load(plugin)
+    kind = _kind_from(plugins.load(plugin), name)
+    if kind is not None:
+        return kind
+    raise plugins.PluginError(f"The {plugin} is no wrapper: a `Kind`, a `gymnasium.Wrapper` or a `VectorWrapper` is.")
+
+
+def _own_kind(reference: str) -> Kind:
+    """A wrapper of the user's own, by import path or as an object."""
+    found = own_code.find(reference, "env.wrappers")
+    kind = _kind_from(found, reference)
+    if kind is None and callable(found) and not isinstance(found, type):
+        kind = Kind((found.__doc__ or reference).splitlines()[0], single=found)  # a function that wraps an env
+    if kind is None:
+        raise ConfigError(
+            f"'{reference}' is no wrapper: a gymnasium.Wrapper, or a function that takes an env and gives one, is needed."
+        )
+    return kind
+
+
+def _kind_from(found: Any, name: str) -> Kind | None:
     if isinstance(found, Kind):
         return found
     if isinstance(found, type) and issubclass(found, gym.Wrapper):
         return Kind((found.__doc__ or name).splitlines()[0], single=found)
     if isinstance(found, type) and issubclass(found, VectorWrapper):
         return Kind((found.__doc__ or name).splitlines()[0], batch=found, effect="history")
-    raise plugins.PluginError(f"The {plugin} is no wrapper: a `Kind`, a `gymnasium.Wrapper` or a `VectorWrapper` is.")
+    return None
 
 
 def arguments(wrapper: WrapperConfig) -> Any:

@@ -9,6 +9,7 @@ from gymnasium import spaces
 
 from gymnast.config.schema import EnvConfig, WrapperConfig
 from gymnast.config.wrappers import Settings
+from gymnast.envs.closing import close
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.make import make_one
 from gymnast.envs.spaces import canonical
@@ -42,7 +43,7 @@ def layers(config: EnvConfig) -> list[Layer]:
             envs = apply(envs, wrapper, kind_of(wrapper.id).batch)
             found.append(_layer(wrapper, envs))
     finally:
-        env.close()
+        close(env)
     return found
 
 
@@ -51,10 +52,15 @@ def _layer(wrapper: WrapperConfig, made: Any) -> Layer:
 
 
 def label(wrapper: WrapperConfig) -> str:
-    """`resize(84×84)`."""
+    """Name and arguments as they are shown, `resize(84×84)`."""
     given = arguments(wrapper)
-    text = given.text() if isinstance(given, Settings) else ", ".join(f"{key}={value}" for key, value in given.items())
-    return f"{wrapper.id}({text})" if text else wrapper.id
+    if isinstance(given, Settings):
+        text = given.text()
+    else:
+        text = ", ".join(f"{key}={value}" for key, value in given.items())
+    if text:
+        return f"{wrapper.id}({text})"
+    return wrapper.id
 
 
 def short(space: spaces.Space) -> str:
@@ -63,7 +69,9 @@ def short(space: spaces.Space) -> str:
         return f"Dict({', '.join(f'{key}: {short(part)}' for key, part in space.spaces.items())})"
     if isinstance(space, spaces.Box):
         low, high = ({float(bound) for bound in bounds.ravel()} for bounds in (space.low, space.high))
-        bounds = f"{min(low):g}, {max(high):g}" if len(low) == len(high) == 1 else "bounds of each"
+        bounds = "bounds of each"
+        if len(low) == len(high) == 1:
+            bounds = f"{min(low):g}, {max(high):g}"
         return f"Box({bounds}, {space.shape}, {space.dtype})"
     return str(space)
 
@@ -85,4 +93,6 @@ def _changes(before: Layer, layer: Layer) -> str:
         changes.append(f"observation {short(layer.observation_space)}")
     if layer.action_space != before.action_space:
         changes.append(f"action {short(layer.action_space)}")
-    return f"; {', '.join(changes)}" if changes else ""
+    if changes:
+        return f"; {', '.join(changes)}"
+    return ""

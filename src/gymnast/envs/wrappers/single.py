@@ -1,4 +1,4 @@
-"""Wrappers of one env: they run beside it, in a worker process too, and what they keep is saved with it.
+"""Wrappers of one env: they run around it, in a worker process too, and what they keep is saved with it.
 
 `envs/snapshots.py` saves a layer that has `save_state` and `load_state`. Randomness is a generator of each layer's own,
 seeded with the env: it does not depend on the number of envs or of workers.
@@ -45,11 +45,11 @@ class RandomWrapper(SingleEnvWrapper):
         return self.env.reset(seed=seed, options=options)
 
     def save_state(self) -> dict[str, Any]:
-        """The generator."""
+        """The state of its generator."""
         return {"generator": dict(self.random.bit_generator.state)}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """The generator."""
+        """Restore the state of its generator."""
         self.random.bit_generator.state = state["generator"]
 
 

@@ -46,7 +46,7 @@ class FrameSkip(ActionChanger):
         return obs, self._with_mask(info)
 
     def step(self, action: Any) -> Step:
-        """Repeat the action."""
+        """Repeat the action, and add up the rewards."""
         action, repeats = self._split(action)
         self.given = []
         total = 0.0
@@ -66,8 +66,10 @@ class FrameSkip(ActionChanger):
             choice = int(action[-1])
             if isinstance(self.action_space, spaces.Tuple):
                 action = action[0]
+            elif isinstance(space, spaces.Discrete):
+                action = int(action[0])
             else:
-                action = int(action[0]) if isinstance(space, spaces.Discrete) else action[:-1]
+                action = action[:-1]
             return action, self._choices[choice]
         if isinstance(self._skip, int):
             return action, self._skip
@@ -89,7 +91,9 @@ class FrameSkip(ActionChanger):
             return obs
         last, before = self._frames
         best = {key: np.maximum(last[key], before[key]) for key in self._pooled}
-        return {**obs, **best} if isinstance(obs, dict) else best[""]
+        if isinstance(obs, dict):
+            return {**obs, **best}
+        return best[""]
 
     def save_state(self) -> dict[str, Any]:
         """Generator, mask and the last frame; the one before it is never needed again."""
@@ -98,12 +102,17 @@ class FrameSkip(ActionChanger):
     def load_state(self, state: dict[str, Any]) -> None:
         """Generator, mask and the last frame."""
         super().load_state(state)
-        self._frames = [state["frame"]] * 2 if state["frame"] is not None else []
+        if state["frame"] is not None:
+            self._frames = [state["frame"]] * 2
+        else:
+            self._frames = []
 
 
 def _refuse_two_skips(env: gym.Env) -> None:
     spec = env.unwrapped.spec
-    own = spec.kwargs.get("frameskip", 1) if spec is not None else 1
+    own = 1
+    if spec is not None:
+        own = spec.kwargs.get("frameskip", 1)
     if spec is not None and own != 1:
         raise ConfigError(
             f"Wrapper 'frame_skip' would skip twice: {spec.id} already repeats every action (frameskip {own}). "

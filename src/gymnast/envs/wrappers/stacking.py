@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from gymnast.envs.spaces import allocate
+from gymnast.envs.spaces import Observation, allocate
 from gymnast.envs.vector import EndedEpisode, StepRow, VectorEnv
 from gymnast.envs.wrappers.parts import changed_parts
 from gymnast.envs.wrappers.vector import VectorWrapper
@@ -49,8 +49,12 @@ class ObservationStack(VectorWrapper):
         return spaces.Box(low, high, dtype=space.dtype.type)
 
     def _inner_row(self, row: StepRow) -> StepRow:
-        obs = {**row.obs, **self._latest} if isinstance(row.obs, dict) else self._latest[""]
-        return StepRow(obs, row.reward, row.terminated, row.truncated, row.mask)
+        obs: Observation
+        if isinstance(row.obs, dict):
+            obs = {**row.obs, **self._latest}
+        else:
+            obs = self._latest[""]
+        return StepRow(obs, row.reward, row.terminated, row.truncated, row.mask, row.own_reward)
 
     def _begin(self, slots: slice) -> None:
         for key, frames in self._frames.items():
@@ -63,7 +67,7 @@ class ObservationStack(VectorWrapper):
             (row.obs[key] if key else row.obs)[...] = frames  # type: ignore[index]
 
     def reset(self, seeds: Sequence[int], row: StepRow) -> None:
-        """Begin every stack."""
+        """Reset every slot, and fill its stack with the first observation."""
         if self.size == 1:
             return self.inner.reset(seeds, row)
         self.inner.reset(seeds, self._inner_row(row))
@@ -89,7 +93,9 @@ class ObservationStack(VectorWrapper):
         finals = {key: frames[episode.index].copy() for key, frames in self._frames.items()}
         for key, final in finals.items():
             final[-1] = episode.final_obs[key] if key else episode.final_obs
-        return {**episode.final_obs, **finals} if isinstance(episode.final_obs, dict) else finals[""]
+        if isinstance(episode.final_obs, dict):
+            return {**episode.final_obs, **finals}
+        return finals[""]
 
     def save_state(self) -> dict[str, Any]:
         """Inner state and frames."""
@@ -104,7 +110,7 @@ class ObservationStack(VectorWrapper):
 
 
 class ActionStack(VectorWrapper):
-    """The last `size` actions the policy chose, oldest first, beside the observation: choices one-hot, zeros before them.
+    """The last `size` actions the policy chose, oldest first, next to the observation: choices one-hot, zeros before them.
 
     They are appended to a vector; any other observation becomes a Dict with a part `actions`.
     """
@@ -124,7 +130,10 @@ class ActionStack(VectorWrapper):
             low, high = np.concatenate((space.low, low)), np.concatenate((space.high, high))
             self.observation_space = spaces.Box(low.astype(np.float32), high.astype(np.float32))
             return
-        parts = space.spaces if isinstance(space, spaces.Dict) else {self.REST: space}
+        if isinstance(space, spaces.Dict):
+            parts = space.spaces
+        else:
+            parts = {self.REST: space}
         if self.PART in parts:
             raise ConfigError(f"Wrapper 'action_stack' cannot add a part '{self.PART}': this env has {space}.")
         self.observation_space = spaces.Dict({**parts, self.PART: spaces.Box(low, high)})
@@ -137,7 +146,7 @@ class ActionStack(VectorWrapper):
             obs = {key: array for key, array in obs.items() if key != self.PART}
         else:
             obs = obs[self.REST]
-        return StepRow(obs, row.reward, row.terminated, row.truncated, row.mask)
+        return StepRow(obs, row.reward, row.terminated, row.truncated, row.mask, row.own_reward)
 
     def _write(self, row: StepRow) -> None:
         target = row.obs[:, self._width :] if self._vector else row.obs[self.PART]  # type: ignore[index]
@@ -150,7 +159,7 @@ class ActionStack(VectorWrapper):
         self._write(row)
 
     def send(self, actions: np.ndarray) -> None:
-        """Remember the actions."""
+        """Remember the actions, and pass them on."""
         self._history[:, :-1] = self._history[:, 1:]
         self._encode(actions, self._history[:, -1])
         self.inner.send(actions)
@@ -189,7 +198,10 @@ class _ActionEncoder:
         """Where the one-hot part of each choice begins."""
         width = int(np.prod(space.shape or ()))
         if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
-            sizes = np.array([space.n]) if isinstance(space, spaces.Discrete) else np.ravel(space.nvec)
+            if isinstance(space, spaces.Discrete):
+                sizes = np.array([space.n])
+            else:
+                sizes = np.ravel(space.nvec)
             self._columns, width = np.concatenate(([0], np.cumsum(sizes)[:-1])), int(sizes.sum())
         elif not isinstance(space, (spaces.Box, spaces.MultiBinary)):
             raise ConfigError(f"Wrapper 'action_stack' needs actions without parts, this env has {space}.")

@@ -1,4 +1,4 @@
-"""Changes of observations that remember nothing: the same function runs beside one env or on the whole batch."""
+"""Changes of observations that remember nothing: the same function runs around one env or on the whole batch."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TransformedEnv(SingleEnvWrapper):
         return self._changed(obs), info
 
     def step(self, action: Any) -> Step:
-        """Change every observation."""
+        """Step, and change the observation."""
         obs, *rest = self.env.step(action)
         return (self._changed(obs), *rest)
 
@@ -61,12 +61,15 @@ class TransformedVector(ObservationWrapper):
         self._parts, self.observation_space = _build(inner.observation_space, kind, arguments)
 
     def transform(self, obs: Any, out: Any) -> None:
-        """Part by part."""
+        """Change the parts it is about, and copy the others."""
         if not isinstance(obs, dict):
             out[...] = self._parts[""](obs)
             return
         for key, target in out.items():
-            target[...] = self._parts[key](obs[key]) if key in self._parts else obs[key]
+            if key in self._parts:
+                target[...] = self._parts[key](obs[key])
+            else:
+                target[...] = obs[key]
 
 
 def _build(space: spaces.Space, kind: type[Transform], arguments: dict[str, Any]) -> tuple[Parts, spaces.Space]:

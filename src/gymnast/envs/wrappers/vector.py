@@ -34,55 +34,56 @@ class VectorWrapper(VectorEnv):
         self.observation_space = inner.observation_space
         self.action_space = inner.action_space
         self.has_action_mask = inner.has_action_mask
+        self.changes_reward = inner.changes_reward
         self.exact_resume = inner.exact_resume
 
     def reset(self, seeds: Sequence[int], row: StepRow) -> None:
-        """Pass through."""
+        """Reset the inner envs; a wrapper changes what it is about."""
         self.inner.reset(seeds, row)
 
     def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
-        """Both halves."""
+        """Both halves of a step, one after the other."""
         self.send(actions)
         return self.recv(row)
 
     def send(self, actions: np.ndarray) -> None:
-        """Pass through."""
+        """Pass the actions on to the inner envs."""
         self.inner.send(actions)
 
     def recv(self, row: StepRow) -> Sequence[EndedEpisode]:
-        """Pass through."""
+        """Pass on what the inner envs answer."""
         return self.inner.recv(row)
 
     def rest(self, index: int) -> None:
-        """Pass through."""
+        """Tell the inner envs that a slot may rest."""
         self.inner.rest(index)
 
     def save_state(self) -> dict[str, Any]:
-        """The inner state."""
+        """The state of the inner envs; a wrapper adds its own."""
         return self.inner.save_state()
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """The inner state."""
+        """Restore the state of the inner envs."""
         self.inner.load_state(state)
 
     def executed(self, index: int = 0) -> list[Any] | None:
-        """Pass through."""
+        """What the inner env executed in its last step."""
         return self.inner.executed(index)
 
     def render(self, index: int = 0) -> np.ndarray | None:
-        """Pass through."""
+        """The picture that the inner env draws."""
         return self.inner.render(index)
 
     def describe(self) -> str:
-        """Pass through."""
+        """How the inner envs are stepped; wrappers do not change that."""
         return self.inner.describe()
 
     def counters(self) -> dict[str, float]:
-        """Pass through."""
+        """The counters of the inner envs."""
         return self.inner.counters()
 
     def close(self) -> None:
-        """Pass through."""
+        """Close the inner envs."""
         self.inner.close()
 
 
@@ -104,7 +105,7 @@ class ObservationWrapper(VectorWrapper):
         return row(out, 0)
 
     def _inner_row(self, row: StepRow) -> StepRow:
-        return StepRow(self._buffer, row.reward, row.terminated, row.truncated, row.mask)
+        return StepRow(self._buffer, row.reward, row.terminated, row.truncated, row.mask, row.own_reward)
 
     def reset(self, seeds: Sequence[int], row: StepRow) -> None:
         """Transform the first observations."""

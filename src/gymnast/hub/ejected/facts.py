@@ -12,18 +12,19 @@ import gymnasium as gym
 from gymnasium import spaces
 from torch import Tensor
 
-from gymnast.config.load import from_saved
 from gymnast.config.model import Model
 from gymnast.config.plan import make_plan
 from gymnast.config.schedule import Constant, Cosine, Exponential, Linear, Piecewise
 from gymnast.config.schema import RunConfig
+from gymnast.envs.closing import close
 from gymnast.envs.make import make_envs, make_one
 from gymnast.envs.time_limits import time_limit_of
 from gymnast.errors import UsageError
-from gymnast.metrics.sinks.jsonl import read_rows
+from gymnast.metrics.sinks.jsonl import MetricRows
 from gymnast.policies.encoders import reads_images
 from gymnast.runs import checkpoint, lineage
 from gymnast.runs.store import Run
+from gymnast.runs.trust import usable
 
 SCHEDULES = (Constant, Linear, Cosine, Exponential, Piecewise)
 ALGORITHMS = ("ppo", "a2c", "reinforce")
@@ -34,14 +35,25 @@ NORMALISER = "encoder.norm."
 _KNOWN = {
     "": {"name", "env", "policy", "algo", "train", "eval", "log", "spec"},
     "env": {"id", "n_envs", "kwargs", "module", "time_limit", "wrappers", "action_mask", "vectorization", "n_workers"}
-    | {"start_method", "worker_timeout", "on_worker_failure", "max_restarts", "resume_every"},
+    | {"start_method", "worker_timeout", "on_worker_failure", "max_restarts", "resume_every", "core_turns"},
     "policy": {"hidden", "critic_hidden", "shared_trunk", "activation", "layer_norm", "dropout", "init", "log_std_init"}
-    | {"normalize_obs", "obs_clip", "cnn", "cnn_features", "background", "precision"},  # the last four are for images
+    | {"normalize_obs", "normalize_obs_steps", "obs_clip"}
+    | {"cnn", "cnn_features", "background", "precision"},  # for images
     "algo": {"id", "learning_rate", "gamma", "max_grad_norm", "optimizer", "normalize_reward", "reward_clip", "n_steps"}
     | {"batch_size", "n_epochs", "gae_lambda", "clip_range", "clip_range_vf", "ent_coef", "vf_coef", "target_kl"}
     | {"normalize_advantage", "value_loss", "huber_delta", "episodes_per_env", "max_steps", "baseline"},
     "algo.optimizer": {"id", "eps", "betas", "alpha", "weight_decay"},
-    "train": {"env_steps", "vec_steps", "seed", "device", "threads", "stop_when_solved", "stop", "checkpoint_every"}
+    "train": {
+        "env_steps",
+        "vec_steps",
+        "seed",
+        "device",
+        "threads",
+        "overlap",
+        "stop_when_solved",
+        "stop",
+        "checkpoint_every",
+    }
     | {"keep_checkpoints", "grace_period", "trace_hashes"},
 }
 # How envs are stepped and what is watched and kept: nothing the weights depend on.
@@ -49,6 +61,7 @@ _HARMLESS = {
     "vectorization",
     "n_workers",
     "start_method",
+    "core_turns",
     "worker_timeout",
     "on_worker_failure",
     "max_restarts",
@@ -86,24 +99,30 @@ def gather(run: Run) -> Facts:
     """Read the run, make one env to see its spaces, and refuse what cannot be repeated."""
     if run.is_alive():
         raise UsageError(f"Run {run.id} is still training: eject it when it has ended.")
-    config = from_saved(run.config()).config
+    config = usable(run).config
     _check_settings(run.id, config)
     _check_lineage(run, config)
-    rows = read_rows(run.metrics_path)
     point, _ = checkpoint.load_latest(run.folder, with_state=False)
-    rows = [row for row in rows if row["env_steps"] <= point.manifest.step]
+    rows = (row for row in MetricRows(run.metrics_path) if row["env_steps"] <= point.manifest.step)
     if any(row.get("env/worker_restarts") for row in rows):
         raise UsageError(
             f"Run {run.id} lost an env worker and replaced it: the episodes it lost cannot be repeated, so no script "
             "can give the same weights."
         )
-    counters = point.manifest.counters
+    with checkpoint.understood(point.folder):
+        iterations, env_steps, vec_steps = (
+            int(point.manifest.counters[name]) for name in ("iteration", "env_steps", "vec_steps")
+        )
+        per_iteration = vec_steps // iterations
     limit = time_limit_of(config.env)
     plan = make_plan(config, horizon=limit)
-    n_steps = plan.n_steps if config.algo.id == "reinforce" else counters["vec_steps"] // counters["iteration"]
+    if config.algo.id == "reinforce":
+        n_steps = plan.n_steps
+    else:
+        n_steps = per_iteration
     bare = make_one(config.env)
     if bare.spec is not None and str(bare.spec.entry_point).startswith("gymnast."):
-        bare.close()
+        close(bare)
         raise UsageError(
             f"Run {run.id} plays '{config.env.id}' as gymnast makes it (its own env, or one it corrects or encodes): a script "
             "without gymnast cannot have that env."
@@ -117,8 +136,8 @@ def gather(run: Run) -> Facts:
             n_steps=n_steps,
             budget=plan.env_steps,
             time_limit=limit,
-            iterations=counters["iteration"],
-            env_steps=counters["env_steps"],
+            iterations=iterations,
+            env_steps=env_steps,
             raw_space=bare.observation_space,
             space=envs.observation_space,
             action_space=envs.action_space,
@@ -128,7 +147,7 @@ def gather(run: Run) -> Facts:
             resumed=run.status().attempt > 1,
         )
     finally:
-        bare.close()
+        close(bare)
         envs.close()
     _check_spaces(facts)
     return facts
@@ -157,7 +176,10 @@ def _check_settings(run_id: str, config: RunConfig) -> None:
         for key, value in _unusual(model).items():
             if key not in known:
                 name = f"{section}.{key}" if section else key
-                what = name if isinstance(value, Model) else f"{name}={value!r}"
+                if isinstance(value, Model):
+                    what = name
+                else:
+                    what = f"{name}={value!r}"
                 raise UsageError(f"Run {run_id} has {what}, which an ejected script cannot follow yet.")
     if config.env.vectorization == "envpool":
         raise UsageError(
@@ -202,7 +224,9 @@ def _check_lineage(run: Run, config: RunConfig) -> None:
     read_progress = any(getattr(value, "axis", None) == "progress" for _, value in config.algo)
     for attempt in history.attempts:
         changed = [key for key in attempt.changes if _acts(key, read_progress)]
-        what = f"with {', '.join(changed)} changed" if changed else "without its optimizer's state"
+        what = "without its optimizer's state"
+        if changed:
+            what = f"with {', '.join(changed)} changed"
         if changed or not attempt.optimizer:
             raise UsageError(
                 f"Run {run.id} was resumed at {attempt.start} {what}, which an ejected script cannot follow yet."
@@ -225,7 +249,9 @@ def _check_spaces(facts: Facts) -> None:
     flat_choices = isinstance(action, spaces.MultiDiscrete) and len(action.nvec.shape) == 1
     if not (isinstance(action, (spaces.Discrete, spaces.Box)) or flat_choices):
         raise UsageError(f"Run {facts.run_id} has actions {action}, which an ejected script cannot follow yet.")
-    parts = space.spaces.values() if isinstance(space, spaces.Dict) else [space]
+    parts = [space]
+    if isinstance(space, spaces.Dict):
+        parts = list(space.spaces.values())
     raw = facts.raw_space
     nested = isinstance(raw, spaces.Dict) and list(raw.spaces) != list(getattr(space, "spaces", ()))
     kinds = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 from gymnasium import spaces
 
-from gymnast.envs.registry import FAMILIES
+from gymnast.envs.families import shipped_family
 from gymnast.hub.ejected.facts import Facts
 from gymnast.hub.ejected.observations import Layout
 from gymnast.hub.ejected.schedules import Settings
-from gymnast.hub.ejected.template import assignment
+from gymnast.hub.ejected.template import assignment, words
 
 TITLES = {"ppo": "PPO", "a2c": "A2C", "reinforce": "REINFORCE"}
 _RULE = "# ---- the run ".ljust(119, "-")
@@ -26,16 +26,20 @@ def has_critic(facts: Facts) -> bool:
 def batch_size(facts: Facts) -> int:
     """Samples of one minibatch."""
     size = getattr(facts.config.algo, "batch_size", 1.0)
-    return size if isinstance(size, int) else max(1, round(size * facts.n_envs * facts.n_steps))
+    if isinstance(size, int):
+        return size
+    return max(1, round(size * facts.n_envs * facts.n_steps))
 
 
 def docstring(facts: Facts) -> str:
     """What the script is and what it promises."""
-    versions = facts.versions
+    packages = ("gymnast", "torch", "gymnasium", "numpy")
+    versions = {name: words(facts.versions.get(name, "?"), f"The version of {name}") for name in packages}
     made = f"gymnast {versions['gymnast']}, torch {versions['torch']}, gymnasium {versions['gymnasium']}"
-    return f'''"""{TITLES[facts.config.algo.id]} on {facts.config.env.id}: run {facts.run_id} of gymnast as one file.
+    env, run = words(facts.config.env.id, "The env's id"), words(facts.run_id, "The run's name")
+    return f'''"""{TITLES[facts.config.algo.id]} on {env}: run {run} of gymnast as one file.
 
-Run it with `python {facts.run_id}.py`. It needs torch and gymnasium, trains exactly as the run did, and compares the sha256
+Run it with `python {run}.py`. It needs torch and gymnasium, trains exactly as the run did, and compares the sha256
 of its final weights with the run's. Equality to the bit holds for the same versions and the same kind of CPU:
 {made}, numpy {versions["numpy"]}.
 """
@@ -89,7 +93,7 @@ def constants(facts: Facts, settings: Settings, view: Layout, flags: set[str]) -
             add(name.upper(), value)
     add("BATCH_SIZE", batch_size(facts), when="ppo" in flags)
     add("HUBER_DELTA", getattr(algo, "huber_delta", 1.0), when="huber" in flags)
-    add("REWARD_CLIP", algo.reward_clip, when="reward_norm" in flags)
+    add("REWARD_CLIP", getattr(algo, "reward_clip", 0.0), when="reward_norm" in flags)
     add("BETAS", tuple(optimizer.betas), when="rmsprop" not in flags)
     add("ALPHA", optimizer.alpha, when="rmsprop" in flags)
     add("EPS", optimizer.eps)
@@ -100,8 +104,11 @@ def constants(facts: Facts, settings: Settings, view: Layout, flags: set[str]) -
 def _env_id(facts: Facts) -> str:
     """The env's id with the module that registers it in front, which Gymnasium then imports itself."""
     env = facts.config.env
-    module = env.module or next((m for prefix, (m, _) in FAMILIES.items() if env.id.startswith(prefix)), None)
-    return env.id if module is None or ":" in env.id else f"{module}:{env.id}"
+    family = shipped_family(env.id)
+    module = env.module or (family.registers if family is not None else "")
+    if not module or ":" in env.id:
+        return env.id
+    return f"{module}:{env.id}"
 
 
 def _network(facts: Facts, view: Layout, flags: set[str], add: Callable[..., None]) -> None:
@@ -121,5 +128,6 @@ def _network(facts: Facts, view: Layout, flags: set[str], add: Callable[..., Non
     add("DROPOUT", policy.dropout, when="dropout" in flags)
     add("FIRST_COLUMNS", list(view.columns), "of each number in the first layer", when="multi_index" in flags)
     add("OBS_CLIP", policy.obs_clip, when="norm" in flags)
+    add("NORMALIZE_OBS_STEPS", policy.normalize_obs_steps, when="norm_steps" in flags)
     parts = [slice(*part) for part in view.skipped]
     add("NOT_NORMALISED", parts, "they have a fixed range already", when="skipped" in flags)

@@ -42,7 +42,9 @@ def layout(facts: Facts) -> Layout:
         return Layout(size, "N_ENVS", "np.int64", body, f"The state, counted from 0 instead of {start}.", index=True)
     if isinstance(space, spaces.MultiDiscrete):
         sizes, starts = [int(n) for n in space.nvec], _starts(raw)
-        body = f"return np.asarray(obs) - np.array({literal(starts)})" if any(starts) else ""
+        body = ""
+        if any(starts):
+            body = f"return np.asarray(obs) - np.array({literal(starts)})"
         columns = (0, *accumulate(sizes[:-1]))
         says = "The numbers, each counted from 0."
         return Layout(size, f"N_ENVS, {len(sizes)}", "np.int64", body, says, columns, index=True)
@@ -54,7 +56,9 @@ def layout(facts: Facts) -> Layout:
     if "array" in names:
         numbers = _numbers(raw)
         starts = [start for _, _, start in numbers]
-        counted = f"(np.atleast_1d(obs) - np.array({literal(starts)}))" if any(starts) else "np.atleast_1d(obs)"
+        counted = "np.atleast_1d(obs)"
+        if any(starts):
+            counted = f"(np.atleast_1d(obs) - np.array({literal(starts)}))"
         scale = ", ".join(f"1 / {max(n - 1, 1)}" for _, n, _ in numbers)
         body = f"return {counted} * np.array([{scale}], np.float32)"
         return Layout(size, shape, dtype, body, "Numbers scaled to 0..1.")
@@ -63,12 +67,16 @@ def layout(facts: Facts) -> Layout:
         parts = [part for key in space.spaces for part in _parts(f"obs[{literal(key)}]", raw[key])]
         return Layout(size, shape, dtype, _joined(parts), "The parts side by side.", skipped=_skipped(space))
     plain = isinstance(space, spaces.Box) and len(space.shape) == 1 and space.dtype != np.uint8
-    body = "" if plain else f"return {_parts('obs', raw)[0]}"
+    body = ""
+    if not plain:
+        body = f"return {_parts('obs', raw)[0]}"
     return Layout(size, shape, dtype, body, "The observation as one flat vector.", skipped=_skipped(space))
 
 
 def _starts(space: spaces.Space) -> list[int]:
-    parts = space.spaces if isinstance(space, spaces.Tuple) else None
+    parts = None
+    if isinstance(space, spaces.Tuple):
+        parts = space.spaces
     if parts is not None:
         return [int(part.start) for part in parts]  # type: ignore[attr-defined]
     return [int(start) for start in np.ravel(space.start)]  # type: ignore[attr-defined]
@@ -86,7 +94,10 @@ def _numbers(space: spaces.Space) -> list[tuple[int | None, int, int]]:
 
 
 def _one_hot(source: str, n: int, start: int, index: int | None = None) -> str:
-    number = source if index is None else f"{source}[{index}]"
+    if index is None:
+        number = source
+    else:
+        number = f"{source}[{index}]"
     return f"np.eye({n}, dtype=np.float32)[{number}{f' - {start}' if start else ''}]"
 
 

@@ -30,7 +30,9 @@ class Settings:
 
     def name(self, name: str) -> str:
         """How the script's functions refer to it."""
-        return name if name in self.schedules else name.upper()
+        if name in self.schedules:
+            return name
+        return name.upper()
 
     def arguments(self, *names: str) -> str:
         """`, name: float` for each that is scheduled."""
@@ -65,7 +67,10 @@ class Settings:
 
 
 def _function(name: str, schedule: Any) -> str:
-    body = _piecewise(schedule) if isinstance(schedule, Piecewise) else _decay(schedule)
+    if isinstance(schedule, Piecewise):
+        body = _piecewise(schedule)
+    else:
+        body = _decay(schedule)
     return f"def {name}_at({schedule.axis}: float) -> float:\n" + "".join(f"    {line}\n" for line in body)
 
 
@@ -80,12 +85,15 @@ def _decay(schedule: Any) -> list[str]:
         fraction = "fraction"
     if isinstance(schedule, Linear):
         # a + (0 − a)·f and a − a·f are the same to the bit.
-        value = f"{start!r} - {start!r} * {fraction}" if end == 0 else f"{start!r} + ({end!r} - {start!r}) * {fraction}"
+        if end == 0:
+            value = f"{start!r} - {start!r} * {fraction}"
+        else:
+            value = f"{start!r} + ({end!r} - {start!r}) * {fraction}"
     elif isinstance(schedule, Cosine):
         value = f"{end!r} + ({start!r} - {end!r}) * 0.5 * (1.0 + math.cos(math.pi * {fraction}))"
     else:
         value = f"{start!r} * ({end!r} / {start!r}) ** {fraction}"
-    return [*lines, f"return {value}" if schedule.floor is None else f"return max({value}, {schedule.floor!r})"]
+    return [*lines, _returned(value, schedule.floor)]
 
 
 def _piecewise(schedule: Piecewise) -> list[str]:
@@ -95,11 +103,18 @@ def _piecewise(schedule: Piecewise) -> list[str]:
         f"i = max(0, sum({schedule.axis} >= at for at, _ in points) - 1)",
     ]
     if schedule.interpolate == "step":
-        return [*lines, "return points[i][1]"]
+        return [*lines, _returned("points[i][1]", schedule.floor)]
+    line = f"y0 + (y1 - y0) * max(0.0, ({schedule.axis} - x0) / (x1 - x0))"
     return [
         *lines,
         "if i + 1 == len(points):",
-        "    return points[i][1]",
+        f"    {_returned('points[i][1]', schedule.floor)}",
         "(x0, y0), (x1, y1) = points[i], points[i + 1]",
-        f"return y0 + (y1 - y0) * max(0.0, ({schedule.axis} - x0) / (x1 - x0))",
+        _returned(line, schedule.floor),
     ]
+
+
+def _returned(value: str, floor: float | None) -> str:
+    if floor is None:
+        return f"return {value}"
+    return f"return max({value}, {floor!r})"

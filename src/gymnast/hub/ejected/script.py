@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from gymnast.config.wrappers import settings_of
 from gymnast.hub.ejected.facts import SCHEDULES, Facts
 from gymnast.hub.ejected.header import batch_size, constants, docstring, has_critic, imports
 from gymnast.hub.ejected.observations import Layout, layout
@@ -31,7 +32,7 @@ _KEEPS_INPUT = ("silu", "gelu")
 
 
 def script(facts: Facts) -> str:
-    """The whole script."""
+    """The text of the whole script."""
     settings = _settings(facts)
     view = layout(facts)
     flags = _flags(facts, settings, view)
@@ -59,6 +60,22 @@ def _settings(facts: Facts) -> Settings:
     return settings
 
 
+_UNTIL_THE_EPISODES_ENDED = {
+    "steps": "rollout.length",
+    "until_steps": ": rollout.length",
+    "all_obs": "obs[: rollout.length + 1]",
+    "until_next": ": rollout.length + 1",
+}
+_UNTIL_THE_ROLLOUT_IS_FULL = {"steps": "N_STEPS", "until_steps": ":N_STEPS", "all_obs": "obs", "until_next": ":"}
+
+
+def _where(holds: bool, text: str) -> str:
+    """A piece of source, or nothing."""
+    if holds:
+        return text
+    return ""
+
+
 def _flags(facts: Facts, settings: Settings, view: Layout) -> set[str]:
     config, policy, algo = facts.config, facts.config.policy, facts.config.algo
     action, ppo, whole = facts.action_space, algo.id == "ppo", algo.id == "reinforce"
@@ -83,6 +100,7 @@ def _flags(facts: Facts, settings: Settings, view: Layout) -> set[str]:
         "index": view.index,
         "multi_index": view.columns,
         "norm": norm,
+        "norm_steps": norm and policy.normalize_obs_steps is not None,
         "skipped": norm and view.skipped,
         "reward_wrapper": any(wrapper.id.startswith("reward_") for wrapper in config.env.wrappers),
         "autograd": autograd,
@@ -94,7 +112,7 @@ def _flags(facts: Facts, settings: Settings, view: Layout) -> set[str]:
         "shared": shared,
         "features": norm or view.columns or shared,
         "entropy": settings.constants.get("ent_coef") != 0.0,
-        "reward_norm": algo.normalize_reward,
+        "reward_norm": getattr(algo, "normalize_reward", False),
         "adv_norm": normalize != "off",
         "norm_batch": ppo and normalize == "batch",
         "norm_rollout": normalize == "rollout" or (algo.id == "a2c" and normalize != "off"),
@@ -123,11 +141,13 @@ def _env_tokens(facts: Facts, view: Layout) -> dict[str, str]:
     rewards = []
     for wrapper in env.wrappers:
         if wrapper.id == "reward_clip":
-            low, high = wrapper.args.get("low", -1.0), wrapper.args.get("high", 1.0)
-            rewards.append(f"np.clip(rollout.reward[t], {low!r}, {high!r}, out=rollout.reward[t])")
+            clip: Any = settings_of(wrapper.id, wrapper.args)
+            low, high = literal(clip.low), literal(clip.high)
+            rewards.append(f"np.clip(rollout.reward[t], {low}, {high}, out=rollout.reward[t])")
         elif wrapper.id == "reward_scale":
-            rewards.append(f"rollout.reward[t] *= np.float32({wrapper.args['factor']!r})")
-            rewards.append(f"rollout.reward[t] += np.float32({wrapper.args.get('offset', 0.0)!r})")
+            scale: Any = settings_of(wrapper.id, wrapper.args)
+            rewards.append(f"rollout.reward[t] *= np.float32({literal(scale.factor)})")
+            rewards.append(f"rollout.reward[t] += np.float32({literal(scale.offset)})")
     return {
         "obs_shape": view.shape,
         "obs_dtype": view.dtype,
@@ -137,7 +157,7 @@ def _env_tokens(facts: Facts, view: Layout) -> dict[str, str]:
         "reward_wrapper": "\n".join(rewards),
         "info": "info" if facts.mask else "_",
         "executed": _executed(action),
-        "box_shape": "" if len(action.shape or ()) == 1 else f".reshape(-1, *{literal(tuple(action.shape or ()))})",
+        "box_shape": _where(len(action.shape or ()) != 1, f".reshape(-1, *{literal(tuple(action.shape or ()))})"),
         "random_steps": _random_actions(facts),
     }
 
@@ -146,9 +166,13 @@ def _executed(action: spaces.Space) -> str:
     """Source of `actions` as the envs take them."""
     starts = [int(start) for start in np.ravel(getattr(action, "start", 0))]
     if isinstance(action, spaces.Discrete):
-        return f"(actions + {starts[0]}).tolist()" if starts[0] else "actions.tolist()"
+        if starts[0]:
+            return f"(actions + {starts[0]}).tolist()"
+        return "actions.tolist()"
     if isinstance(action, spaces.MultiDiscrete):
-        moved = f"(actions + np.array({literal(starts)}))" if any(starts) else "actions"
+        moved = "actions"
+        if any(starts):
+            moved = f"(actions + np.array({literal(starts)}))"
         return f"{moved}.astype(np.{action.dtype})"
     return "actions"  # clipped already
 
@@ -160,9 +184,9 @@ def _random_actions(facts: Facts) -> str:
         scores = "scores = np.where(rollout.mask[t], random.random(rollout.mask[t].shape), -1.0)"
         parts = "np.split(scores, np.cumsum(CHOICES)[:-1], axis=-1)"
         best = f"np.stack([part.argmax(-1) for part in {parts}], -1)"
-        return (
-            f"{scores}\nenvs.step({'scores.argmax(-1)' if isinstance(action, spaces.Discrete) else best}, rollout, t)"
-        )
+        if isinstance(action, spaces.Discrete):
+            best = "scores.argmax(-1)"
+        return f"{scores}\nenvs.step({best}, rollout, t)"
     if isinstance(action, spaces.Discrete):
         return "envs.step(random.integers(0, N_OUTPUTS, N_ENVS), rollout, t)"
     if isinstance(action, spaces.MultiDiscrete):
@@ -176,20 +200,19 @@ def _network_tokens(facts: Facts, flags: set[str]) -> dict[str, str]:
     forward, backward = _ACTIVATIONS[policy.activation]
     autograd, keeps = "autograd" in flags, "keeps_input" in flags
     styles = " and ".join(name.replace("_", " ") for name in ("layer_norm", "dropout") if name in flags)
-    between = f" with {policy.activation} between them" if "activation" in flags else ""
+    between = _where("activation" in flags, f" with {policy.activation} between them")
     by_hand = f"Linear layers{between}. The backward pass is written out: autograd's last bits are others."
     critic = "actor and critic on one trunk" if "shared" in flags else "Separate actor and critic"
-    outputs = (
-        "Means and log standard deviations [B, 2 · N_OUTPUTS]." if "gaussian" in flags else "Logits [B, N_OUTPUTS]."
-    )
+    outputs = "Logits [B, N_OUTPUTS]."
+    if "gaussian" in flags:
+        outputs = "Means and log standard deviations [B, 2 · N_OUTPUTS]."
     dropout, kept = "dropout" in flags, "self.before[i]" if keeps else "x"
-    inputs = (
-        "self.norm(obs)"
-        if "norm" in flags
-        else "obs + torch.tensor(FIRST_COLUMNS)"
-        if "multi_index" in flags
-        else "obs"
-    )
+    if "norm" in flags:
+        inputs = "self.norm(obs)"
+    elif "multi_index" in flags:
+        inputs = "obs + torch.tensor(FIRST_COLUMNS)"
+    else:
+        inputs = "obs"
     return {
         "activated": "torch.tanh(x)" if autograd and policy.activation == "tanh" else forward,
         "back_through_kept": backward.format("d", kept),
@@ -202,46 +225,43 @@ def _network_tokens(facts: Facts, flags: set[str]) -> dict[str, str]:
         "params_says": outputs,
         "critic_hidden": "HIDDEN" if policy.critic_hidden is None else "CRITIC_HIDDEN",
         "backward_type": "Tensor" if "shared" in flags else "None",
-        "and_return": "; return the input's" if "shared" in flags else "",
-        "dropout_argument": ", dropout: bool = False" if dropout else "",
-        "dropout_pass": ", dropout" if dropout else "",
-        "mask_argument": ", mask: Tensor" if "mask" in flags else "",
-        "mask_t": ", mask[t]" if "mask" in flags else "",
-        "mask_batch": ', batch["mask"]' if "mask" in flags else "",
-        "d_value_argument": ", d_value: Tensor" if "critic" in flags else "",
-        "d_entropy_argument": ", d_entropy: float" if "entropy" in flags else "",
+        "and_return": _where("shared" in flags, "; return the input's"),
+        "dropout_argument": _where(dropout, ", dropout: bool = False"),
+        "dropout_pass": _where(dropout, ", dropout"),
+        "mask_argument": _where("mask" in flags, ", mask: Tensor"),
+        "mask_t": _where("mask" in flags, ", mask[t]"),
+        "mask_batch": _where("mask" in flags, ', batch["mask"]'),
+        "d_value_argument": _where("critic" in flags, ", d_value: Tensor"),
+        "d_entropy_argument": _where("entropy" in flags, ", d_entropy: float"),
     }
 
 
 def _training_tokens(facts: Facts, settings: Settings, flags: set[str]) -> dict[str, str]:
     optimizer = facts.config.algo.optimizer
     rate = "LEARNING_RATE" if "learning_rate" in settings.constants else "0.0"
-    decay = ", weight_decay=WEIGHT_DECAY" if "weight_decay" in flags else ""
+    decay = _where("weight_decay" in flags, ", weight_decay=WEIGHT_DECAY")
     adam = f"Adam([agent.flat], lr=torch.tensor({rate}), betas=BETAS, eps=EPS{decay}, fused=True)"
     loss = [name for name in _LOSS if name in settings and (name != "ent_coef" or "entropy" in flags)]
     epochs = ("n_epochs", *loss, *_STEP, "target_kl")
     shuffled = "shuffle" in flags
-    arguments = (", generator: torch.Generator" if shuffled else "") + settings.arguments(*epochs)
-    handed = (", batch_generator" if shuffled else "") + settings.now(*epochs)
+    arguments = _where(shuffled, ", generator: torch.Generator") + settings.arguments(*epochs)
+    handed = _where(shuffled, ", batch_generator") + settings.now(*epochs)
     surrogate = "−min(rA, clip(r)A)" if "ppo" in flags else "−A·log π"
-    value = " + vf_coef·(V − R)²" if "critic" in flags else ""
-    entropy = " − ent_coef·H" if "entropy" in flags else ""
+    value = _where("critic" in flags, " + vf_coef·(V − R)²")
+    entropy = _where("entropy" in flags, " − ent_coef·H")
     whole, scaled = "whole" in flags, "reward_norm" in flags
     names = ("learning_rate", "gamma", "gae_lambda", "max_grad_norm", "target_kl", *_LOSS)
     return {
         **{name: settings.name(name) for name in names},
         "n_epochs": "max(1, round(n_epochs))" if "n_epochs" in settings.schedules else "N_EPOCHS",
-        "steps": "rollout.length" if whole else "N_STEPS",
-        "until_steps": ": rollout.length" if whole else ":N_STEPS",
-        "all_obs": "obs[: rollout.length + 1]" if whole else "obs",
-        "until_next": ": rollout.length + 1" if whole else ":",
+        **(_UNTIL_THE_EPISODES_ENDED if whole else _UNTIL_THE_ROLLOUT_IS_FULL),
         "gamma_argument": settings.arguments("gamma"),
         "gamma_pass": settings.passed("gamma"),
         "gamma_at": settings.now("gamma"),
         "gae_lambda_argument": settings.arguments("gae_lambda"),
         "gae_lambda_at": settings.now("gae_lambda"),
-        "scaler_parameter": ", scaler: RewardScaler" if scaled else "",
-        "scaler_pass": ", scaler" if scaled else "",
+        "scaler_parameter": _where(scaled, ", scaler: RewardScaler"),
+        "scaler_pass": _where(scaled, ", scaler"),
         "learn_arguments": settings.arguments(*loss, *_STEP),
         "learn_pass": settings.passed(*loss, *_STEP),
         "learn_at": settings.now(*loss, *_STEP),

@@ -6,13 +6,17 @@ where a run needs none.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from gymnast.errors import UsageError
+
 LINE = 120
 _DIRECTIVE = re.compile(r"\s*#: (if|elif|else|end)\b ?(.*)")
+_WORDS = re.compile(r"[A-Za-z0-9 _.,:+/@()-]+")
 _TOKEN = re.compile(r"\$([a-z_]+)(?![a-z_{])")
 _CALL = re.compile(r"\$(encode|features)\{(.*?)\}")
 
@@ -63,19 +67,34 @@ def fill(text: str, flags: Collection[str], tokens: Mapping[str, str]) -> str:
     return _CALL.sub(lambda m: agent[m[1]].format(m[2]) if m[1] in flags else m[2], "\n".join(lines))
 
 
+def words(text: str, what: str) -> str:
+    """Text for a docstring or a comment of the script; anything that could end it there is refused."""
+    if not isinstance(text, str) or len(text) > 200 or _WORDS.fullmatch(text) is None:
+        raise UsageError(f"{what} is {str(text)[:80]!r}: that cannot stand in a script, so the run is not ejected.")
+    return text
+
+
 def literal(value: Any) -> str:
-    """A plain value as Python source with double quotes."""
+    """A plain value as Python source with double quotes; whatever is not plain is refused."""
     if isinstance(value, str):
         text = repr(value)
-        return text if text[0] == '"' or '"' in text else f'"{text[1:-1]}"'.replace("\\'", "'")
+        if text[0] == '"' or '"' in text:
+            return text
+        return f'"{text[1:-1]}"'.replace("\\'", "'")
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{literal(key)}: {literal(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(literal, value)) + "]"
     if isinstance(value, tuple):
         inside = ", ".join(map(literal, value))
-        return f"({inside},)" if len(value) == 1 else f"({inside})"
-    return repr(value)
+        if len(value) == 1:
+            return f"({inside},)"
+        return f"({inside})"
+    if isinstance(value, slice):
+        return f"slice({literal(value.start)}, {literal(value.stop)}, {literal(value.step)})"
+    if value is None or type(value) in (bool, int) or (type(value) is float and math.isfinite(value)):
+        return repr(value)
+    raise UsageError(f"{str(value)[:80]!r} cannot be written into a script, so the run is not ejected.")
 
 
 def assignment(name: str, value: Any, comment: str = "") -> str:
@@ -86,8 +105,13 @@ def assignment(name: str, value: Any, comment: str = "") -> str:
         line = f"{name} = {{\n{items}}}"
     elif len(line) > LINE and isinstance(value, (list, tuple)):
         items = "".join(f"    {literal(item)},\n" for item in value)
-        line = f"{name} = [\n{items}]" if isinstance(value, list) else f"{name} = (\n{items})"
-    return f"{line}  # {comment}" if comment and len(line) + len(comment) + 4 <= LINE else line
+        if isinstance(value, list):
+            line = f"{name} = [\n{items}]"
+        else:
+            line = f"{name} = (\n{items})"
+    if comment and len(line) + len(comment) + 4 <= LINE:
+        return f"{line}  # {comment}"
+    return line
 
 
 def wrapped(source: str) -> str:

@@ -1,7 +1,7 @@
 """metrics.jsonl: one wide JSON object per iteration, appended so that a crash loses at most the row being written.
 
-What becomes known of an iteration only later (an evaluation beside training) follows as a short line that `amends` its
-row; `read_rows` puts it in its place.
+What becomes known of an iteration only later (an evaluation next to training) follows as a short line that `amends` its
+row; `MetricRows` puts it in its place.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import warnings
-from collections.abc import Iterable, Mapping
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 STEP = "env_steps"
 """The key that orders rows; every row has it."""
@@ -21,10 +24,12 @@ AMENDS = "amends"
 """The key of a line that completes an earlier row: that row's step."""
 NOT_METRICS = ("attempt", "resumed_from", "nonfinite")
 """Keys of a row that say something about the row itself."""
+TAIL_BYTES = 1 << 16
+_ROW_HEAD = re.compile(rb'\{"attempt":[0-9]+,"resumed_from":(null|[0-9]+),"env_steps":([0-9]+)[,}]')
 
 
 class JsonlSink:
-    """Appends rows with the same keys. The first row of a resumed attempt says at which step it took over."""
+    """Appends rows. The first row of a resumed attempt says at which step it took over."""
 
     def __init__(
         self,
@@ -34,15 +39,18 @@ class JsonlSink:
         attempt: int = 1,
         resumed_from: int | None = None,
     ) -> None:
-        """`keys` are all this run may log (those of the first row when not given); `resumed_from` is in env steps."""
+        """`keys` are in every row from the first on, others as soon as they are logged; `resumed_from` is in env steps."""
         self.path = Path(path)
         self.attempt = attempt
-        self.keys = None if keys is None else list(dict.fromkeys([STEP, *keys]))
+        self.keys: list[str] = []
+        self._known: set[str] = set()
         self._resumed_from = resumed_from
         self._last_step: float | None = None
         # Unbuffered: a row is one write, visible to readers at once and whole unless the machine dies in it.
-        self._file = self.path.open("ab", buffering=0)
+        self._file = self.path.open("a+b", buffering=0)
         _mend_tail(self.path)
+        # Rows of a later attempt have what the first row had, also of names that only a run knows: parts of its network.
+        self._announce([STEP, *(keys or ()), *_names_in_first_row(self.path)])
 
     def write(self, row: Mapping[str, float | None]) -> None:
         """Append one row; NaN and infinities become null and are named in `nonfinite`."""
@@ -64,14 +72,17 @@ class JsonlSink:
 
     def amend(self, step: int, values: Mapping[str, float | None]) -> None:
         """Append finite values that belong to the row of `step`, which is written already."""
-        if unknown := set(values) - set(self.keys or ()):
-            raise ValueError(f"metrics that were not announced: {', '.join(sorted(unknown))}")
         plain = {key: None if value is None else float(value) for key, value in values.items()}
         self._append({"attempt": self.attempt, AMENDS: step, STEP: step, **plain})
 
-    def sync(self) -> None:
-        """Force rows to the disk; for checkpoints, which must never be ahead of their metrics after a power cut."""
-        os.fsync(self._file.fileno())
+    def fileno(self) -> int:
+        """The open file's descriptor."""
+        return self._file.fileno()
+
+    def reopen(self) -> None:
+        """Go on with the file that has the path now: the one so far was deleted, and its content put back."""
+        self._file.close()
+        self._file = self.path.open("a+b", buffering=0)
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
@@ -84,80 +95,186 @@ class JsonlSink:
         self.close()
 
     def _record(self, row: Mapping[str, float | None]) -> dict[str, Any]:
-        if self.keys is None:
-            self.keys = list(dict.fromkeys([STEP, *row]))
         step = row.get(STEP)
         if step is None or (self._last_step is not None and step <= self._last_step):
             raise ValueError(f"{STEP} must grow from row to row: {step} after {self._last_step}")
         record: dict[str, Any] = {"attempt": self.attempt, "resumed_from": self._resumed_from}
         nonfinite: list[str] = []
         get, isfinite = row.get, math.isfinite
-        used = 0
+        if not row.keys() <= self._known:
+            self._announce(row)
         for key in self.keys:
             value = get(key)
-            used += key in row
             if value is not None and not isfinite(value):
                 nonfinite.append(key)
                 value = None
             # Numpy scalars are numbers too, but json knows only its own.
-            record[key] = value if value is None or type(value) in (int, float) else float(value)
-        if used != len(row):
-            raise ValueError(f"metrics that were not announced: {', '.join(sorted(set(row) - set(self.keys)))}")
+            if value is None or type(value) in (int, float):
+                record[key] = value
+            else:
+                record[key] = float(value)
         record["nonfinite"] = nonfinite
         return record
 
-
-def read_rows(path: Path | str) -> list[dict[str, Any]]:
-    """Rows with strictly growing env_steps: a torn last line and rows that a later attempt replaced are left out."""
-    kept: list[dict[str, Any]] = []
-    lines = Path(path).read_bytes().split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        row = _parse(line)
-        if row is None:
-            # The last piece is empty, or a row still being written.
-            if number < len(lines):
-                warnings.warn(f"{path}, line {number}: unreadable row left out", stacklevel=2)
-            continue
-        if AMENDS in row:
-            _amend(kept, row)
-            continue
-        taken_over = row.get("resumed_from")
-        limit = row[STEP] if taken_over is None else min(row[STEP], taken_over + 1)
-        while kept and kept[-1][STEP] >= limit:
-            kept.pop()
-        kept.append(row)
-    return kept
+    def _announce(self, names: Iterable[str]) -> None:
+        """Keys that come later, such as the metrics of a plug-in, are in every row from then on."""
+        new = [name for name in dict.fromkeys(names) if name not in self._known]
+        self.keys.extend(new)
+        self._known.update(new)
 
 
-def _amend(rows: list[dict[str, Any]], line: dict[str, Any]) -> None:
-    """Complete the row that `line` is about; a row that a later attempt will replace may be gone."""
-    row = next((row for row in reversed(rows) if row[STEP] == line[AMENDS]), None)
-    if row is not None:
-        row |= {key: value for key, value in line.items() if key not in ("attempt", AMENDS)}
+class RowOrder:
+    """Which rows of a file count: their env steps grow, and those of a later attempt replace what lies past its start."""
+
+    def __init__(self) -> None:
+        self.steps: list[int | float] = []
+        """Env steps of the rows that count."""
+
+    def add(self, head: Mapping[str, Any]) -> int:
+        """Take a row in; gives its place. The rows that had this place and later ones are gone."""
+        taken_over = head.get("resumed_from")
+        if taken_over is None:
+            limit = head[STEP]
+        else:
+            limit = min(head[STEP], taken_over + 1)
+        place = bisect_left(self.steps, limit)
+        del self.steps[place:]
+        self.steps.append(head[STEP])
+        return place
+
+    def completed_by(self, head: Mapping[str, Any]) -> int | None:
+        """The place of the row that an amending line completes; None where a later attempt will replace that row."""
+        place = bisect_left(self.steps, head[AMENDS])
+        if place < len(self.steps) and self.steps[place] == head[AMENDS]:
+            return place
+        return None
 
 
-def metrics_of(row: Mapping[str, Any]) -> dict[str, float | None]:
-    """The metrics of a row without the keys about the row, as History takes them."""
-    return {key: value for key, value in row.items() if key not in NOT_METRICS}
+class MetricRows:
+    """The rows of a metrics file with strictly growing env_steps, read from disk each time they are looped over.
+
+    A torn last line and rows that a later attempt replaced are left out. Only where each row begins is kept in memory: a long run
+    has gigabytes of rows.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._order = RowOrder()
+        self._offsets = array("Q")
+        self._amendments: dict[int, list[int]] = {}  # offsets of the lines that complete a row, by the row's place
+        self._takeovers: dict[int, int] = {}  # where a later attempt began, by the place of its first row
+        offset = 0
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                head = _head(line)
+                if head is not None:
+                    self._take(head, offset)
+                elif line.endswith(b"\n"):  # else it is still being written
+                    _warn_of(self.path, f"line {number}")
+                offset += len(line)
+
+    def _take(self, head: dict[str, Any], offset: int) -> None:
+        if AMENDS in head:
+            completed = self._order.completed_by(head)
+            if completed is not None:
+                self._amendments.setdefault(completed, []).append(offset)
+            return
+        place = self._order.add(head)
+        for gone in range(place, len(self._offsets)):
+            self._amendments.pop(gone, None)
+            self._takeovers.pop(gone, None)
+        del self._offsets[place:]
+        if head.get("resumed_from") is not None:
+            self._takeovers[place] = head["resumed_from"]
+        self._offsets.append(offset)
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    @property
+    def resumed_from(self) -> list[int]:
+        """Env steps at which later attempts took over."""
+        return [int(step) for step in self._takeovers.values()]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self._read(range(len(self)))
+
+    def thinned(self, most: int) -> Iterator[dict[str, Any]]:
+        """At most so many rows, evenly spread, the last one among them."""
+        stride = max(1, -(-len(self) // most))
+        return self._read(range((len(self) - 1) % stride, len(self), stride))
+
+    def __reversed__(self) -> Iterator[dict[str, Any]]:
+        return self._read(range(len(self) - 1, -1, -1))
+
+    def _read(self, places: Iterable[int]) -> Iterator[dict[str, Any]]:
+        with self.path.open("rb") as file:
+            for place in places:
+                row = parse_row(_line_at(file, self._offsets[place]))
+                if row is None:  # its beginning was sound, the rest is not
+                    _warn_of(self.path, f"row of env step {self._order.steps[place]}")
+                    continue
+                for offset in self._amendments.get(place, ()):
+                    more = parse_row(_line_at(file, offset)) or {}
+                    row |= {key: value for key, value in more.items() if key not in ("attempt", AMENDS)}
+                yield row
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
+def _line_at(file: BinaryIO, offset: int) -> bytes:
+    file.seek(offset)
+    return file.readline()
+
+
+def _warn_of(path: Path, where: str) -> None:
+    warnings.warn(f"{path}, {where}: unreadable row left out", stacklevel=3)
+
+
+def _head(line: bytes) -> dict[str, Any] | None:
+    """What says where a row belongs. A line as we write it begins with that, and the rest need not be parsed for it."""
+    if (match := _ROW_HEAD.match(line)) and line.endswith(b"]}\n"):
+        taken_over = None
+        if match[1] != b"null":
+            taken_over = int(match[1])
+        return {"resumed_from": taken_over, STEP: int(match[2])}
+    return parse_row(line)
+
+
+def parse_row(line: bytes) -> dict[str, Any] | None:
+    """One line of a metrics file, from whole JSON; None where it is no row."""
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return row if isinstance(row, dict) and STEP in row else None
+    if not isinstance(row, dict) or STEP not in row:
+        return None
+    placed = (row[STEP], row.get(AMENDS, 0), row.get("resumed_from") or 0)
+    if all(isinstance(value, (int, float)) for value in placed):
+        return row
+    return None
+
+
+def _names_in_first_row(path: Path) -> list[str]:
+    """Metrics of the first row of a file; none where it is empty."""
+    with path.open("rb") as file:
+        row = parse_row(file.readline()) or {}
+    return [name for name in row if name not in (*NOT_METRICS, AMENDS)]
 
 
 def _mend_tail(path: Path) -> None:
     """Cut off a row torn by a crash, so that the next one starts on a line of its own."""
-    data = path.read_bytes()
-    end = data.rfind(b"\n") + 1
-    if end == len(data):
-        return
     with path.open("r+b") as file:
-        if _parse(data[end:]) is None:
-            file.truncate(end)
+        size = end = file.seek(0, os.SEEK_END)
+        tail = b""
+        while end > 0 and b"\n" not in tail:  # from the end: the file may be large
+            begin = max(0, end - TAIL_BYTES)
+            file.seek(begin)
+            tail = file.read(end - begin) + tail
+            end = begin
+        torn = tail[tail.rfind(b"\n") + 1 :]
+        if not torn:
+            return
+        if parse_row(torn) is None:
+            file.truncate(size - len(torn))
         else:
             file.seek(0, os.SEEK_END)
             file.write(b"\n")

@@ -44,7 +44,9 @@ def distribution_for(space: spaces.Space, *, squash: bool = False, state_depende
             return SquashedGaussian(space, state_dependent=state_dependent_std)
         return Gaussian(tuple(space.shape), state_dependent=state_dependent_std)
     if isinstance(space, (spaces.Dict, spaces.Tuple)):
-        parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
+        parts = space.spaces
+        if isinstance(parts, dict):
+            parts = tuple(parts.values())
         return Composite([distribution_for(p, squash=squash, state_dependent_std=state_dependent_std) for p in parts])
     raise EnvError(
         f"Action space {space} is not supported: expected Discrete, MultiDiscrete, MultiBinary, Box, or a Dict or Tuple of those."

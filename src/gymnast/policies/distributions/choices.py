@@ -42,7 +42,7 @@ class Categorical:
         """d log p(a)/dz = 1[a] − p and dH/dz = −p (log p + H)."""
         log_p, p, index, entropy = saved
         if isinstance(d_entropy, float) and d_entropy == 0.0:
-            gradient = (p * d_log_prob).neg_()
+            gradient: Tensor = (p * d_log_prob).neg_()
         else:
             gradient = (log_p + entropy).mul_(d_entropy).add_(d_log_prob).mul_(p).neg_()
         gradient.scatter_add_(0, index, d_log_prob.unsqueeze(0))
@@ -116,6 +116,8 @@ class Bernoulli:
     def backward(self, saved: Any, d_log_prob: Tensor, d_entropy: Tensor | float) -> Tensor:
         """d log p/dz = a − σ and dH/dz = −z σ (1 − σ)."""
         z, p, on = saved
-        d_entropy = d_entropy.unsqueeze(-1) if isinstance(d_entropy, Tensor) and d_entropy.dim() else d_entropy
+        if isinstance(d_entropy, Tensor) and d_entropy.dim():
+            d_entropy = d_entropy.unsqueeze(-1)
         d_from_entropy = (p * p).sub_(p).mul_(z).mul_(d_entropy)
-        return (on - p).mul_(d_log_prob.unsqueeze(-1)).add_(d_from_entropy)
+        d_logits: Tensor = (on - p).mul_(d_log_prob.unsqueeze(-1)).add_(d_from_entropy)
+        return d_logits

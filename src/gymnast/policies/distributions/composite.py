@@ -50,7 +50,10 @@ class Composite:
 
     def sample(self, params: Tensor, noise: Tensor | None) -> Tensor:
         """The parts' actions side by side."""
-        noises = [None] * len(self.parts) if noise is None else noise.split(self._noises, -1)
+        if noise is None:
+            noises = [None] * len(self.parts)
+        else:
+            noises = noise.split(self._noises, -1)
         pieces = [part.sample(p, n) for part, p, n in zip(self.parts, self.split(params), noises)]
         leading = params.shape[:-1]
         return torch.cat([piece.reshape(*leading, -1).to(self.action_dtype) for piece in pieces], -1)

@@ -39,7 +39,7 @@ class Gaussian:
         self.state_dependent = state_dependent
 
     def noise(self, leading: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        """Standard normal noise."""
+        """Standard normal noise, [*leading, size]."""
         return torch.randn((*leading, self.size), generator=generator, device=generator.device)
 
     def split(self, params: Tensor) -> tuple[Tensor, Tensor]:
@@ -50,11 +50,14 @@ class Gaussian:
     def sample(self, params: Tensor, noise: Tensor | None) -> Tensor:
         """Mean plus scaled noise; clipping to the action bounds happens at the env, never here."""
         mean, log_std = self.split(params)
-        action = mean if noise is None else torch.addcmul(mean, log_std.exp(), noise)
+        if noise is None:
+            action = mean
+        else:
+            action = torch.addcmul(mean, log_std.exp(), noise)
         return action.reshape(*action.shape[:-1], *self.action_shape)
 
     def evaluate(self, params: Tensor, action: Tensor) -> tuple[Tensor, Tensor, Any]:
-        """Sums over dimensions."""
+        """Log-probability and entropy, summed over the dimensions of an action."""
         mean, log_std = self.split(params)
         inverse_std = log_std.neg().exp_()
         z = (action.reshape(mean.shape) - mean).mul_(inverse_std)
@@ -67,7 +70,8 @@ class Gaussian:
         params, z, inverse_std = saved
         d_log_prob = d_log_prob.unsqueeze(-1)
         d_mean = (z * inverse_std).mul_(d_log_prob)
-        d_entropy = d_entropy.unsqueeze(-1) if isinstance(d_entropy, Tensor) and d_entropy.dim() else d_entropy
+        if isinstance(d_entropy, Tensor) and d_entropy.dim():
+            d_entropy = d_entropy.unsqueeze(-1)
         d_log_std = (z * z).sub_(1.0).mul_(d_log_prob).add_(d_entropy)
         return torch.cat((d_mean, self._within(params, d_log_std)), -1)
 
@@ -111,7 +115,10 @@ class SquashedGaussian(Gaussian):
         """The squashed sample, within the bounds."""
         self._on(params)
         mean, log_std = self.split(params)
-        u = mean if noise is None else torch.addcmul(mean, log_std.exp(), noise)
+        if noise is None:
+            u = mean
+        else:
+            u = torch.addcmul(mean, log_std.exp(), noise)
         action = torch.addcmul(self._centre, self._half, u.tanh())
         return action.reshape(*action.shape[:-1], *self.action_shape)
 
@@ -133,7 +140,8 @@ class SquashedGaussian(Gaussian):
         gradient = super().backward(gaussian, d_log_prob, d_entropy)
         if isinstance(d_entropy, float) and d_entropy == 0.0:
             return gradient
-        d_entropy = d_entropy.unsqueeze(-1) if isinstance(d_entropy, Tensor) and d_entropy.dim() else d_entropy
+        if isinstance(d_entropy, Tensor) and d_entropy.dim():
+            d_entropy = d_entropy.unsqueeze(-1)
         slope = at.tanh().mul_(-2.0)
         d_mean = slope.matmul(self._weights).mul_(d_entropy)
         d_log_std = self._within(gaussian[0], (slope * spread).matmul(self._weights).mul_(d_entropy))

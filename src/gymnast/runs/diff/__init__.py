@@ -1,4 +1,4 @@
-"""`gymnast diff`: where two runs part, and why."""
+"""`gymnast diff`: where two runs diverge, and why."""
 
 from __future__ import annotations
 

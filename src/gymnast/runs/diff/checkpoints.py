@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gymnast.runs.checkpoint import POLICY, STATE, Manifest, read_manifest, read_verified
+from gymnast.runs.checkpoint import POLICY, STATE, read_manifest, read_verified
 from gymnast.runs.diff.text import pair
+from gymnast.runs.manifest import Manifest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,9 +48,11 @@ class Difference:
     def group(self) -> str:
         """`policy`, `optimizer`, `generators`, `envs` …"""
         parts = self.name.split("/")
-        return (
-            parts[2] if parts[:2] == ["state", "session"] and len(parts) > 2 else parts[0 if parts[0] != "state" else 1]
-        )
+        if parts[:2] == ["state", "session"] and len(parts) > 2:
+            return parts[2]
+        if parts[0] == "state":
+            return parts[1]
+        return parts[0]
 
     def sentence(self) -> str:
         """`policy/actor.layers.0.weight [64, 4]: 3 of 256 elements, largest difference 1e-07, first at [0, 2] (0.1, 0.2)`."""
@@ -112,7 +115,9 @@ def _plain(value: Any) -> Any:
     """A value as people write it: without the marks of the state tree."""
     if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("$int", "$float", "$tuple"):
         return next(iter(value.values()))
-    return "a tensor" if isinstance(value, dict) and "$tensor" in value else value
+    if isinstance(value, dict) and "$tensor" in value:
+        return "a tensor"
+    return value
 
 
 def _compare_arrays(name: str, a: np.ndarray | None, b: np.ndarray | None) -> Iterator[Difference]:
@@ -133,7 +138,9 @@ def _compare_arrays(name: str, a: np.ndarray | None, b: np.ndarray | None) -> It
     if len(apart):
         left, right = a.reshape(-1)[apart], b.reshape(-1)[apart]
         largest = float(np.abs(left.astype(np.float64) - right.astype(np.float64)).max())
-        index = [int(i) for i in np.unravel_index(apart[0], a.shape)] if a.shape else []
+        index = []
+        if a.shape:
+            index = [int(i) for i in np.unravel_index(apart[0], a.shape)]
         yield Difference(
             name,
             left[0].item(),

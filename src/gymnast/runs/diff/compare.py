@@ -1,4 +1,4 @@
-"""Where two runs part (STO-6): the first iteration, metric and tensor, and the config keys that explain it.
+"""Where two runs diverge (STO-6): the first iteration, metric and tensor, and the config keys that explain it.
 
 Rows and checkpoints are compared to the bit. Times and memory are left out, and whatever a changed evaluation or log
 setting is meant to change. Pure reading; torch is not needed.
@@ -6,22 +6,24 @@ setting is meant to change. Pure reading; torch is not needed.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gymnast.config.compare import compare
 from gymnast.config.leaves import leaves
-from gymnast.config.load import from_saved
 from gymnast.errors import CheckpointError, UsageError
-from gymnast.metrics.sinks.jsonl import STEP, read_rows
+from gymnast.metrics.sinks.jsonl import STEP, MetricRows
 from gymnast.runs import checkpoint
 from gymnast.runs.diff.checkpoints import Difference, compare_checkpoints
 from gymnast.runs.diff.keys import KeyChange, classify
-from gymnast.runs.diff.rows import Ignored, Parting, Rows, compare_rows
+from gymnast.runs.diff.rows import Ignored, Parting, compare_rows
 from gymnast.runs.store import Run
+from gymnast.runs.trust import usable
 
 
 @dataclass(frozen=True)
@@ -72,13 +74,14 @@ class RunDiff:
 def diff_runs(first: Run, second: Run) -> RunDiff:
     """Compare two runs; damaged checkpoints are named in `trouble` and left out."""
     trouble: list[str] = []
-    rows = [_rows(run, trouble) for run in (first, second)]
     configs = [run.config() for run in (first, second)]
     keys = classify(_config_changes(first, second), *configs)
     ignored = Ignored(keys, configs)
     steps = sorted(set(checkpoint.steps(first.folder)) & set(checkpoint.steps(second.folder)))
-    sides = [_side(run, config, row) for run, config, row in zip((first, second), configs, rows)]
-    parting, evaluation, compared, notes = compare_rows(rows[0], rows[1], ignored)
+    with _unreadable_rows(trouble):
+        rows = [_rows(run) for run in (first, second)]
+        sides = [_side(run, config, row) for run, config, row in zip((first, second), configs, rows)]
+        parting, evaluation, compared, notes = compare_rows(rows[0] or [], rows[1] or [], ignored)
     ends = sides[0].env_steps != sides[1].env_steps
     shorter = min(side.env_steps for side in sides)
     if not compared and parting is None and not steps:
@@ -92,8 +95,10 @@ def diff_runs(first: Run, second: Run) -> RunDiff:
         folders = [run.checkpoints / f"step={step}" for run in (first, second)]
         try:
             # What a checkpoint remembers of evaluations follows from them; a run that ends is evaluated once more.
-            judged = evaluation is not None or (ends and step >= shorter)
-            tensors = compare_checkpoints(folders[0], folders[1], functools.partial(ignored.state, evaluation=judged))
+            evaluated = evaluation is not None or (ends and step >= shorter)
+            tensors = compare_checkpoints(
+                folders[0], folders[1], functools.partial(ignored.state, evaluation=evaluated)
+            )
         except CheckpointError as error:
             trouble.append(str(error))
             continue
@@ -110,25 +115,30 @@ def diff_runs(first: Run, second: Run) -> RunDiff:
     )
 
 
-def _rows(run: Run, trouble: list[str]) -> Rows:
+@contextlib.contextmanager
+def _unreadable_rows(trouble: list[str]) -> Iterator[None]:
+    """What is said about rows that had to be left out goes to `trouble`, each once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        try:
-            rows = read_rows(run.metrics_path)
-        except FileNotFoundError:  # stopped before its first row
-            return []
-        except OSError as error:
-            raise UsageError(
-                f"The metrics of run {run.id} cannot be read ('{run.metrics_path}'): {error.strerror}."
-            ) from error
-    trouble += [f"{warning.message}." for warning in caught]
-    return rows
+        yield
+    trouble += dict.fromkeys(f"{warning.message}." for warning in caught)
+
+
+def _rows(run: Run) -> MetricRows | None:
+    try:
+        return MetricRows(run.metrics_path)
+    except FileNotFoundError:  # stopped before its first row
+        return None
+    except OSError as error:
+        raise UsageError(
+            f"The metrics of run {run.id} cannot be read ('{run.metrics_path}'): {error.strerror}."
+        ) from error
 
 
 def _config_changes(first: Run, second: Run) -> list[tuple[str, Any, Any]]:
     try:
-        both = [from_saved(run.config()) for run in (first, second)]
-    except UsageError:  # written by another version: key by key as they are
+        both = [usable(run, playing=False) for run in (first, second)]
+    except UsageError:  # of another version, or of a plug-in that must not be imported: key by key as they are
         plain = [
             leaves({k: v for k, v in run.config().items() if k not in ("name", "spec")}) for run in (first, second)
         ]
@@ -141,17 +151,17 @@ def _config_changes(first: Run, second: Run) -> list[tuple[str, Any, Any]]:
     return [(change.key, change.old, change.new) for change in found if not (other and change in one_sided)]
 
 
-def _side(run: Run, config: dict[str, Any], rows: Rows) -> Side:
-    last = rows[-1] if rows else {}
+def _side(run: Run, config: dict[str, Any], rows: MetricRows | None) -> Side:
+    last = next(reversed(rows), {}) if rows else {}
     return Side(
         id=run.id,
         config=str(config.get("name", "")),
         seed=(config.get("train") or {}).get("seed"),
-        iterations=int(last.get("iteration", len(rows))),
+        iterations=int(last.get("iteration", len(rows or ()))),
         env_steps=int(last.get(STEP, 0)),
         versions=_versions(run.folder),
         host=run.status().host,
-        resumed_from=[int(row["resumed_from"]) for row in rows if row.get("resumed_from") is not None],
+        resumed_from=rows.resumed_from if rows else [],
     )
 
 

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from gymnast.config.leaves import leaves
+from gymnast.envs.families import shipped_family
 
 BUDGET = ("train.env_steps", "train.vec_steps")
 HARMLESS = {
     "name": "a name",
     "log.": "changes only what is shown",
-    "eval.": "changes only how the policy is judged",
+    "eval.": "changes only how the policy is evaluated",
     "spec.horizon": "changes only how much memory is set aside",
-    "spec.": "changes only how the policy is judged and when training stops",
+    "spec.": "changes only how the policy is evaluated and when training stops",
     "train.checkpoint_every": "changes only when checkpoints are written",
     "train.keep_checkpoints": "changes only what is kept",
     "train.stop": "changes only when training stops",
@@ -28,6 +29,7 @@ ROUNDING = {
     "env.vectorization": "the adapters give the same numbers",
     "env.n_workers": "the adapters give the same numbers",
     "env.start_method": "the adapters give the same numbers",
+    "env.core_turns": "only changes where workers run",
 }
 """Not meant to change a result, but no proof that they did not."""
 _ORDER = ("train.seed", "env.", "algo.", "policy.", "train.")
@@ -48,21 +50,21 @@ class KeyChange:
 def classify(changes: list[tuple[str, Any, Any]], first: dict[str, Any], second: dict[str, Any]) -> list[KeyChange]:
     """Keys with what they can do, those that explain most first."""
     scheduled = any(_follows_budget(config) for config in (first, second))
-    atari = any((config.get("env") or {}).get("atari") for config in (first, second))
-    found = [_change(key, a, b, scheduled=scheduled, atari=atari) for key, a, b in changes]
+    engine = _native_engine(first) or _native_engine(second)
+    found = [_change(key, a, b, scheduled=scheduled, engine=engine) for key, a, b in changes]
     roles = ("training", "rounding", "harmless")
     return sorted(found, key=lambda change: (roles.index(change.role), _rank(change.key)))
 
 
-def _change(key: str, a: Any, b: Any, *, scheduled: bool, atari: bool) -> KeyChange:
+def _change(key: str, a: Any, b: Any, *, scheduled: bool, engine: str) -> KeyChange:
     if key in BUDGET:
         if scheduled:
             return KeyChange(key, a, b, "training", "schedules run over the budget")
         return KeyChange(key, a, b, "harmless", "changes only how long training goes on")
     if key == "env.vectorization" and "envpool" in (a, b):
         return KeyChange(key, a, b, "training", "EnvPool plays other episodes")
-    if key == "env.vectorization" and atari and "native" in (a, b):
-        return KeyChange(key, a, b, "training", "ALE's vector env plays other episodes")
+    if key == "env.vectorization" and engine and "native" in (a, b):
+        return KeyChange(key, a, b, "training", f"{engine} plays other episodes")
     for start, why in ROUNDING.items():
         if key == start:
             return KeyChange(key, a, b, "rounding", why)
@@ -70,6 +72,14 @@ def _change(key: str, a: Any, b: Any, *, scheduled: bool, atari: bool) -> KeyCha
         if key.startswith(start):
             return KeyChange(key, a, b, "harmless", why)
     return KeyChange(key, a, b, "training")
+
+
+def _native_engine(config: dict[str, Any]) -> str:
+    """Who steps the native form of this env, where it plays other episodes than single envs do."""
+    family = shipped_family(str((config.get("env") or {}).get("id", "")))
+    if family is None:
+        return ""
+    return family.native_engine
 
 
 def _follows_budget(config: dict[str, Any]) -> bool:

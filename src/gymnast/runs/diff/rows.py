@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Reversible
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,13 @@ from gymnast.metrics.catalogue import load_catalogue
 from gymnast.metrics.sinks.jsonl import NOT_METRICS, STEP
 from gymnast.runs.diff.keys import KeyChange
 
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
+Rows = Reversible[Row]
+"""Oldest first; they may come from a file that does not fit into memory."""
 STAGES = ("counters", "data", "settings", "targets", "update", "evaluation", "other")
 """What happens in an iteration, in the order of cause and effect."""
 TARGETS = (
-    "train/value_mean", "train/return_target_mean", "train/advantage_mean", "train/advantage_std",
+    "train/reward_mean", "train/value_mean", "train/return_target_mean", "train/advantage_mean", "train/advantage_std",
     "train/reward_scale", "train/explained_variance",
 )  # fmt: skip
 """Computed from the rollout before the first update."""
@@ -21,13 +24,15 @@ SETTINGS = frozenset(
     f"train/{key}"
     for key in (
         "learning_rate", "clip_range", "clip_range_vf", "ent_coef", "vf_coef", "gamma", "gae_lambda", "max_grad_norm",
-        "target_kl", "n_epochs",
+        "target_kl",
     )
 )  # fmt: skip
 """Scheduled coefficients, logged as they were used."""
 WINDOWED = ("rollout/return_", "rollout/length_", "rollout/success_rate", "rollout/regret")
 """Over the last `log.window` episodes."""
-TIMES = ("time/", "sys/")
+RESTARTS = "env/worker_restarts"
+MACHINE = ("time/", "sys/", RESTARTS)
+"""About the machine, not about learning; the episodes that a replaced worker lost show in the data."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +54,12 @@ class Parting:
     last_equal: int | None
     metrics: list[MetricChange]
     """In the order of cause and effect."""
+    restarts: tuple[int, int] = (0, 0)
+    """How many env workers either run had replaced by then."""
 
 
 class Ignored:
-    """What is not compared, because it is a time or because a setting is meant to change it."""
+    """What is not compared, because it is about the machine or because a setting is meant to change it."""
 
     def __init__(self, keys: list[KeyChange], configs: list[dict[str, Any]]) -> None:
         changed = [change.key for change in keys]
@@ -69,7 +76,7 @@ class Ignored:
 
     def metric(self, name: str) -> bool:
         """Whether a metric is left out; the share of the budget says nothing about training."""
-        if name.startswith(TIMES) or name in NOT_METRICS or name == "progress":
+        if name.startswith(MACHINE) or name in NOT_METRICS or name == "progress":
             return True
         if self.evaluation and _is_evaluation(name):
             return True
@@ -90,59 +97,101 @@ def _is_evaluation(name: str) -> bool:
 
 def compare_rows(first: Rows, second: Rows, ignored: Ignored) -> tuple[Parting | None, Parting | None, int, list[str]]:
     """Where training and, if that is equal, evaluations part; how many iterations are equal; what is on one side only."""
-    by_number = [{_number(row): row for row in rows} for rows in (first, second)]
-    numbers = sorted(by_number[0].keys() & by_number[1].keys())
-    if not numbers:
+    names = [[name for name in next(iter(rows), {}) if not ignored.metric(name)] for rows in (first, second)]
+    common = [name for name in names[0] if name in names[1]]
+    training = [name for name in common if not _is_evaluation(name)]
+    evaluated = [name for name in common if _is_evaluation(name)]
+    equal, last = 0, None
+    evaluation: Parting | None = None
+    for a, b in _pairs(first, second):
+        apart = _apart(a, b, training)
+        if any(_unused_in_one(a, b, name) for name in apart):
+            unused = [name for name in apart if _never_used(first, second, name)]
+            training = [name for name in training if name not in unused]
+            apart = [name for name in apart if name not in unused]
+        if apart:
+            return _parting(a, b, apart, last), None, equal, _one_sided(names)
+        if evaluation is None and (apart := _apart(a, b, evaluated)):
+            evaluation = _parting(a, b, apart, last)
+        equal, last = equal + 1, _number(a)
+    if last is None:
         return None, None, 0, []
-    names = [[name for name in rows[0] if not ignored.metric(name)] for rows in (first, second)]
+    ends = [next(reversed(rows))[STEP] for rows in (first, second)]
+    if evaluation is not None and evaluation.iteration == last and ends[0] != ends[1]:
+        evaluation = None  # a run that ends is evaluated once more, one that goes on is not
+    return None, evaluation, equal, _one_sided(names)
+
+
+def _pairs(first: Rows, second: Rows) -> Iterator[tuple[Row, Row]]:
+    """The rows of the iterations that both have."""
+    ours, theirs = iter(first), iter(second)
+    a, b = next(ours, None), next(theirs, None)
+    while a is not None and b is not None:
+        if _number(a) == _number(b):
+            yield a, b
+            a, b = next(ours, None), next(theirs, None)
+        elif _number(a) < _number(b):
+            a = next(ours, None)
+        else:
+            b = next(theirs, None)
+
+
+def _apart(a: Row, b: Row, names: list[str]) -> list[str]:
+    return [name for name in names if not _same(a, b, name)]
+
+
+def _parting(a: Row, b: Row, apart: list[str], last: int | None) -> Parting:
+    order = load_catalogue().order(apart)
+    changes = [MetricChange(name, stage_of(name), _told(a, name), _told(b, name)) for name in order]
+    changes.sort(key=lambda change: STAGES.index(change.stage))
+    return Parting(_number(a), int(a[STEP]), last, changes, (int(a.get(RESTARTS) or 0), int(b.get(RESTARTS) or 0)))
+
+
+def _one_sided(names: list[list[str]]) -> list[str]:
     notes = []
     for label, mine, other in (("A", *names), ("B", *names[::-1])):
         if only := [name for name in mine if name not in other]:
             notes.append(f"metrics only in {label}: {', '.join(only)}")
-    pairs = [(by_number[0][number], by_number[1][number]) for number in numbers]
-    common = [name for name in names[0] if name in names[1]]
-    parting, equal = _first_apart(pairs, [name for name in common if not _is_evaluation(name)])
-    if parting is not None:
-        return parting, None, equal, notes
-    judged = [name for name in common if _is_evaluation(name)]
-    if first[-1][STEP] != second[-1][STEP]:
-        pairs = pairs[:-1]  # a run that ends is evaluated once more, one that goes on is not
-    return None, _first_apart(pairs, judged)[0], equal, notes
+    return notes
 
 
-def _first_apart(pairs: list[tuple[dict[str, Any], dict[str, Any]]], names: list[str]) -> tuple[Parting | None, int]:
-    """The first pair of rows that differs in `names`, and how many are equal before it."""
-    last: int | None = None
-    for i, (a, b) in enumerate(pairs):
-        apart = [name for name in names if _value(a, name) != _value(b, name)]
-        number = _number(a)
-        if apart:
-            order = load_catalogue().order(apart)
-            changes = [MetricChange(name, stage_of(name), _told(a, name), _told(b, name)) for name in order]
-            changes.sort(key=lambda change: STAGES.index(change.stage))
-            return Parting(number, int(a[STEP]), last, changes), i
-        last = number
-    return None, len(pairs)
+def _unused_in_one(a: Row, b: Row, name: str) -> bool:
+    told = _told(a, name), _told(b, name)
+    return told in ((None, 0), (0, None))
+
+
+def _never_used(first: Rows, second: Rows, name: str) -> bool:
+    """Whether one run has no value of a metric and the other only zeros: nothing happened that it could tell apart."""
+    seen = [{_told(row, name) for row in rows} for rows in (first, second)]
+    return all(values <= {None, 0} for values in seen) and {None} in seen
 
 
 def _number(row: dict[str, Any]) -> int:
     return int(row.get("iteration") or row[STEP])
 
 
-def _value(row: dict[str, Any], name: str) -> str:
-    """As text, so that −0 is not 0 and 1 is not 1.0."""
-    return repr(_told(row, name))
+def _same(a: Row, b: Row, name: str) -> bool:
+    """Equal as text: −0 is not 0, and 1 is not 1.0."""
+    ours, theirs = a.get(name), b.get(name)
+    if ours != theirs or type(ours) is not type(theirs):
+        return False
+    # Zeros have a sign, and a null may stand for a number that was not finite; most numbers are neither.
+    return bool(ours) or repr(_told(a, name)) == repr(_told(b, name))
 
 
 def _told(row: dict[str, Any], name: str) -> Any:
-    return "not finite" if name in row.get("nonfinite", ()) else row.get(name)
+    if name in row.get("nonfinite", ()):
+        return "not finite"
+    return row.get(name)
 
 
 def stage_of(name: str) -> str:
     """Where in an iteration a metric arises. Coefficients of the loss are settings: they do not depend on the data."""
     space = name.partition("/")[0]
     if name == space:
-        return "update" if name in ("updates", "epoch") else "counters"
+        if name in ("updates", "epoch"):
+            return "update"
+        return "counters"
     if space in ("rollout", "env"):
         return "data"
     if _is_evaluation(name):
@@ -150,5 +199,7 @@ def stage_of(name: str) -> str:
     if name in TARGETS:
         return "targets"
     if space == "train":
-        return "settings" if name in SETTINGS else "update"
+        if name in SETTINGS:
+            return "settings"
+        return "update"
     return "other"

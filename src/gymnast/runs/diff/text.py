@@ -23,9 +23,6 @@ def plain(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "…"
-
-
-def count(n: int, what: str) -> str:
-    """`1 iteration`, `2 iterations`."""
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+    if len(text) <= 60:
+        return text
+    return text[:57] + "…"

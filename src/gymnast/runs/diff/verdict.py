@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from gymnast.amounts import count
 from gymnast.config.leaves import text_of
 from gymnast.runs.diff.compare import RunDiff
 from gymnast.runs.diff.keys import KeyChange
-from gymnast.runs.diff.text import count, pair
+from gymnast.runs.diff.text import pair
 
 SHOWN = 3
 
@@ -23,7 +24,7 @@ def verdict(diff: RunDiff) -> str:
 
 
 def as_json(diff: RunDiff) -> dict[str, Any]:
-    """For `--json`."""
+    """Difference and verdict as plain data for `--json`."""
     return {"equal": diff.equal, "verdict": verdict(diff), **dataclasses.asdict(diff)}
 
 
@@ -31,11 +32,16 @@ def _equal(diff: RunDiff) -> str:
     n, checkpoints = diff.iterations, len(diff.checkpoints)
     common = "no common checkpoint" if not checkpoints else count(checkpoints, "common checkpoint")
     a, b = diff.a, diff.b
-    unread = f" {count(len(diff.trouble), 'piece')} could not be read." if diff.trouble else ""
+    unread = ""
+    if diff.trouble:
+        unread = f" {count(len(diff.trouble), 'piece')} could not be read."
     done = f"{count(n, 'iteration')}, {common}.{unread}"
     if a.iterations == b.iterations:
         return f"Equal to the last bit: {done}"
-    label, longer, shorter = ("A", a, b) if a.iterations > b.iterations else ("B", b, a)
+    if a.iterations > b.iterations:
+        label, longer, shorter = ("A", a, b)
+    else:
+        label, longer, shorter = ("B", b, a)
     more = count(longer.iterations - shorter.iterations, "iteration")
     return f"Equal to the last bit as far as the shorter goes: {done} {label} goes on for {more}."
 
@@ -57,16 +63,16 @@ def _judged_differently(diff: RunDiff) -> str:
 def _parts(diff: RunDiff) -> str:
     parting = diff.parting
     if parting is None:
-        before = (
-            f"The {count(diff.iterations, 'common iteration')} of the metrics are equal, but"
-            if diff.iterations
-            else "No common iteration, and"
-        )
+        before = "No common iteration, and"
+        if diff.iterations:
+            before = f"The {count(diff.iterations, 'common iteration')} of the metrics are equal, but"
         return f"{before} checkpoint step={diff.differing_checkpoint} differs: {diff.tensors[0].sentence()}."
     changes = parting.metrics
     first = changes[0]
     told = "; ".join(f"{c.name} {' → '.join(pair(c.a, c.b))}" for c in changes[:SHOWN])
-    more = f" and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
+    more = ""
+    if len(changes) > SHOWN:
+        more = f" and {len(changes) - SHOWN} more"
     meaning = {
         "counters": "The iterations have different sizes",
         "data": "The data part first",
@@ -81,8 +87,16 @@ def _why(diff: RunDiff) -> str:
     training = _likely_first(diff, [change for change in diff.keys if change.role == "training"])
     if training:
         told = ", ".join(_told(change) for change in training[:SHOWN])
-        more = f" and {count(len(training) - SHOWN, 'more key')}" if len(training) > SHOWN else ""
+        more = ""
+        if len(training) > SHOWN:
+            more = f" and {count(len(training) - SHOWN, 'more key')}"
         return f"Explained by {told}{more}."
+    if diff.parting is not None and any(diff.parting.restarts):
+        label = "A" if diff.parting.restarts[0] else "B"
+        return (
+            f"No config key explains it: {label} had to replace an env worker (env/worker_restarts), and other episodes "
+            "took the place of those it lost."
+        )
     if diff.versions:
         versions = ", ".join(f"{name} {a} → {b}" for name, (a, b) in diff.versions.items())
         return f"No config key explains it: different versions ({versions})."

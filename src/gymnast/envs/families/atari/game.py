@@ -1,7 +1,7 @@
 """One Atari game as a Gymnasium env, straight on ALE's emulator, with the whole protocol and exact snapshots (ENV-3).
 
 Sticky actions are drawn here, from the env's own generator: ALE forgets the last action when its state is saved. Frames are
-emulated one by one for that reason, which costs nothing beside emulating them. ALE's own generator then decides nothing but
+emulated one by one for that reason, which costs little next to emulation. ALE's own generator then decides nothing but
 in Adventure. Every game begins on a fresh console: after ALE's own reset a quarter of the games still know what was played
 before. So an episode depends on the env's generator alone.
 """
@@ -18,7 +18,7 @@ from gymnast.config.atari import AtariConfig
 from gymnast.envs.families.atari.actions import action_set
 from gymnast.envs.families.atari.roms import ale_py, rom_path
 from gymnast.envs.families.atari.views import view_of
-from gymnast.envs.families.fields import load_generator, save_generator
+from gymnast.envs.generators import load_generator, save_generator
 from gymnast.envs.inprocess import LIFE_LOST
 from gymnast.errors import ConfigError
 
@@ -46,10 +46,6 @@ class AtariGame(gym.Env[np.ndarray, int]):
         self._load_rom()
         self._fresh = self.ale.cloneState(include_rng=True)
         """The console before anything was played: restoring it takes a thousandth of the time of loading the ROM again."""
-        if protocol.sticky_ramp is not None and not self.can_be_saved:
-            raise ConfigError(
-                f"env.atari.sticky_ramp does not go with '{game}': a resume repeats its episodes, which would not be the same."
-            )
         self._actions = action_set(game, protocol.actions)
         self._view = view_of(self.ale, game, protocol)
         self.action_space = spaces.Discrete(len(self._actions.labels))  # type: ignore[assignment]
@@ -59,16 +55,16 @@ class AtariGame(gym.Env[np.ndarray, int]):
         self._lives = 0
         self._frames = 0
         """Of the episode, counted from the first step."""
-        self._steps = 0
-        """Of all episodes."""
-        self._sticky = protocol.stickiness(0)
 
     def _load_rom(self) -> None:
         self.ale.loadROM(self._rom)
         for name, value in (("mode", self.protocol.mode), ("difficulty", self.protocol.difficulty)):
             if value is None:
                 continue
-            known = self.ale.getAvailableModes() if name == "mode" else self.ale.getAvailableDifficulties()
+            if name == "mode":
+                known = self.ale.getAvailableModes()
+            else:
+                known = self.ale.getAvailableDifficulties()
             if value not in known:
                 raise ConfigError(f"'{self._game}' has no {name} {value} (env.atari.{name}): it has {_listed(known)}.")
             (self.ale.setMode if name == "mode" else self.ale.setDifficulty)(value)
@@ -82,6 +78,21 @@ class AtariGame(gym.Env[np.ndarray, int]):
         """Whether ALE restores this game exactly."""
         return self._game not in NOT_RESTORED
 
+    @property
+    def unstacked_space(self) -> spaces.Space:
+        """Of a single observation: one frame of the stack, or all of what is no stack."""
+        if self.protocol.obs != "pixels":
+            return self.observation_space
+        whole = self._view.space
+        return spaces.Box(0, 255, whole.shape[1:], np.uint8)
+
+    def unstacked(self, obs: np.ndarray) -> np.ndarray:
+        """The newest frame of an observation."""
+        if self.protocol.obs != "pixels":
+            return obs
+        newest: np.ndarray = obs[-1]
+        return newest
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
@@ -89,7 +100,9 @@ class AtariGame(gym.Env[np.ndarray, int]):
         super().reset(seed=seed)
         self._restart()
         protocol = self.protocol
-        waits = int(self.np_random.integers(protocol.noops)) if protocol.noops else 0
+        waits = 0
+        if protocol.noops:
+            waits = int(self.np_random.integers(protocol.noops))
         if protocol.fire_reset and self._actions.fires:
             self._frame(FIRE)
             waits -= 1
@@ -111,7 +124,8 @@ class AtariGame(gym.Env[np.ndarray, int]):
 
     def _frame(self, wanted: int) -> int:
         """One frame with the wanted button, or with the last one again."""
-        if not self._sticky or self.np_random.random() >= self._sticky:
+        sticky = self.protocol.sticky
+        if not sticky or self.np_random.random() >= sticky:
             self._pressed = wanted
         return int(self.ale.act(self._pressed))
 
@@ -119,8 +133,6 @@ class AtariGame(gym.Env[np.ndarray, int]):
         """Press a button for the frames of one step; the end of an episode cuts them short."""
         ale, view, protocol, before = self.ale, self._view, self.protocol, self._lives
         wanted, reward, over, life_lost = self._actions.codes[action], 0, False, False
-        self._sticky = protocol.stickiness(self._steps)
-        self._steps += 1
         for frames_left in range(protocol.skip - 1, -1, -1):
             reward += self._frame(wanted)
             self._frames += 1
@@ -139,7 +151,9 @@ class AtariGame(gym.Env[np.ndarray, int]):
 
     def render(self) -> np.ndarray | None:
         """The screen, 210×160 in colour."""
-        return np.asarray(self.ale.getScreenRGB()) if self.render_mode == "rgb_array" else None
+        if self.render_mode == "rgb_array":
+            return np.asarray(self.ale.getScreenRGB())
+        return None
 
     def save_state(self) -> dict[str, Any]:
         """Emulator, generator, and what is remembered between steps."""
@@ -149,27 +163,25 @@ class AtariGame(gym.Env[np.ndarray, int]):
             "pressed": self._pressed,
             "lives": self._lives,
             "frames": self._frames,
-            "steps": self._steps,
             "view": self._view.save(),
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on there."""
+        """Continue from a saved moment of a game."""
         self.ale.restoreState(ale_py().ALEState(bytes(state["emulator"])))
         load_generator(self, state["generator"])
         self._pressed, self._lives, self._frames = state["pressed"], state["lives"], state["frames"]
-        self._steps = state.get("steps", 0)  # runs of before the ramp have none
-        self._sticky = self.protocol.stickiness(max(0, self._steps - 1))
         self._view.load(state["view"])
 
 
 def save(env: gym.Env) -> dict[str, Any]:
-    """For `envs/snapshots.py`."""
-    return env.unwrapped.save_state()  # type: ignore[attr-defined]
+    """The game's state, as `envs/snapshots.py` asks every family for it."""
+    state: dict[str, Any] = env.unwrapped.save_state()  # type: ignore[attr-defined]
+    return state
 
 
 def load(env: gym.Env, state: dict[str, Any]) -> None:
-    """For `envs/snapshots.py`."""
+    """Put a saved state back; the counterpart of `save`."""
     env.unwrapped.load_state(state)  # type: ignore[attr-defined]
 
 

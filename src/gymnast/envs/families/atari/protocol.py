@@ -3,46 +3,56 @@
 from __future__ import annotations
 
 import importlib.metadata
+import math
 from typing import Any
 
+from gymnast.config.atari import AtariConfig
 from gymnast.config.schema import EnvConfig
 
-
-def protocol_of(config: EnvConfig) -> dict[str, Any] | None:
-    """All that two Atari scores must share to be compared; None for other envs."""
-    if config.atari is None:
-        return None
-    chosen = config.atari.model_dump(mode="json", exclude={"obs", "sticky_ramp", "max_pool", "size", "gray", "stack"})
-    if config.atari.obs == "pixels":
-        chosen |= config.atari.model_dump(mode="json", include={"max_pool", "size", "gray", "stack"})
-    if config.time_limit is not None:
-        chosen["time_limit"] = config.time_limit
-    return {"id": config.id, "obs": config.atari.obs, **chosen, "ale_py": importlib.metadata.version("ale-py")}
+LIVES = {
+    "ignore": "lost lives ignored",
+    "terminal": "a lost life is terminal",
+    "episode": "a lost life ends the episode",
+}
 
 
-def sentence(config: EnvConfig) -> str | None:
-    """The same in one line for people."""
-    protocol = config.atari
-    if protocol is None:
-        return None
-    lives = {
-        "ignore": "lost lives ignored",
-        "terminal": "a lost life is terminal",
-        "episode": "a lost life ends the episode",
-    }
-    ramp = protocol.sticky_ramp
-    growing = f" (in training from 0, growing from step {ramp[0]:,} to {ramp[1]:,} of each game)" if ramp else ""
-    actions = protocol.actions if isinstance(protocol.actions, str) else " ".join(protocol.actions)
-    parts = [
-        protocol.obs,
-        f"sticky {protocol.sticky:g}{growing}",
-        f"skip {protocol.skip}",
-        f"up to {protocol.noops} no-ops",
-        "FIRE at reset" if protocol.fire_reset else "no FIRE at reset",
-        lives[protocol.life_loss],
-        f"frame cap {protocol.frame_cap:,}",
-        f"{actions} actions",
-    ]
-    if protocol.mode is not None or protocol.difficulty is not None:
-        parts.append(f"mode {protocol.mode}, difficulty {protocol.difficulty}")
-    return ", ".join(parts) + f" (ale-py {importlib.metadata.version('ale-py')})"
+class AtariRules:
+    """What `env.atari` says, as the rest of gymnast asks for it."""
+
+    def __init__(self, config: EnvConfig, played: AtariConfig) -> None:
+        self._config, self._played = config, played
+        self.frames_per_step = played.skip
+        self.most_steps = math.ceil(played.frame_cap / played.skip)
+        self.images = played.obs == "pixels"
+
+    def protocol(self) -> dict[str, Any]:
+        """All that two Atari scores must share to be compared."""
+        config, played = self._config, self._played
+        chosen = played.model_dump(mode="json", exclude={"obs", "max_pool", "size", "gray", "stack"})
+        if self.images:
+            chosen |= played.model_dump(mode="json", include={"max_pool", "size", "gray", "stack"})
+        if config.time_limit is not None:
+            chosen["time_limit"] = config.time_limit
+        return {"id": config.id, "obs": played.obs, **chosen, "ale_py": importlib.metadata.version("ale-py")}
+
+    def sentence(self) -> str:
+        """The same in one line for people."""
+        played = self._played
+        actions: str
+        if isinstance(played.actions, str):
+            actions = played.actions
+        else:
+            actions = " ".join(played.actions)
+        parts = [
+            played.obs,
+            f"sticky {played.sticky:g}",
+            f"skip {played.skip}",
+            f"up to {played.noops} no-ops",
+            "FIRE at reset" if played.fire_reset else "no FIRE at reset",
+            LIVES[played.life_loss],
+            f"frame cap {played.frame_cap:,}",
+            f"{actions} actions",
+        ]
+        if played.mode is not None or played.difficulty is not None:
+            parts.append(f"mode {played.mode}, difficulty {played.difficulty}")
+        return ", ".join(parts) + f" (ale-py {importlib.metadata.version('ale-py')})"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import io
 import os
 from pathlib import Path
 from typing import Any
 
+from gymnasium.envs.registration import EnvSpec
+
+from gymnast.config.atari import AtariConfig
 from gymnast.config.schema import EnvConfig
+from gymnast.envs.families.atari import HOME
 from gymnast.envs.registry import env_spec
 from gymnast.errors import MissingPackageError, UsageError
 
@@ -30,6 +35,14 @@ def ale_py() -> Any:
 def game_of(config: EnvConfig) -> str:
     """The game's name in ale-py: `space_invaders` of ALE/SpaceInvaders-v5."""
     return str(env_spec(config.id, config.module).kwargs["game"])
+
+
+def game_spec(spec: EnvSpec, protocol: AtariConfig) -> EnvSpec:
+    """The record to make our env from, instead of ale-py's."""
+    game = str(spec.kwargs["game"])
+    rom_path(game)  # a missing one is said in a sentence of its own
+    kwargs = {"game": game, "protocol": protocol}
+    return dataclasses.replace(spec, entry_point=f"{HOME}.game:AtariGame", vector_entry_point=None, kwargs=kwargs)
 
 
 def rom_path(game: str) -> Path:
@@ -57,8 +70,6 @@ def _rom_path(game: str, folder: str | None) -> Path:
 
 def _advice(game: str, where: str, folder: str | None) -> str:
     put = f"Put {game}.bin into {where}"
-    return (
-        f"{put}, or unset {FOLDER}: ale-py brings its own."
-        if folder
-        else f'{put}: pip install --force-reinstall "ale-py".'
-    )
+    if folder:
+        return f"{put}, or unset {FOLDER}: ale-py brings its own."
+    return f'{put}: pip install --force-reinstall "ale-py".'

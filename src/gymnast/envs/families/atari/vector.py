@@ -14,17 +14,21 @@ The random streams are ALE's own, so the episodes are others than those of `Atar
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
+from gymnast.amounts import count
 from gymnast.config.atari import AtariConfig
 from gymnast.config.schema import EnvConfig
+from gymnast.envs.choose import cores
 from gymnast.envs.families.atari.actions import action_set
 from gymnast.envs.families.atari.roms import ale_py, game_of, rom_path
 from gymnast.envs.spaces import canonical
+from gymnast.envs.time_limits import time_limit_of
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
 from gymnast.errors import EnvError
 
@@ -74,7 +78,7 @@ class AtariVector(VectorEnv):
         self._clock, self._deadline = 0, self._limit
 
     def step(self, actions: np.ndarray, row: StepRow) -> Sequence[EndedEpisode]:
-        """Both halves."""
+        """Send the actions and wait for what they led to."""
         self.send(actions)
         return self.recv(row)
 
@@ -132,18 +136,19 @@ class AtariVector(VectorEnv):
         raise EnvError("ALE's vector env gives no access to the state of its games: it cannot be loaded.")
 
     def describe(self) -> str:
-        """For the log."""
-        threads = f"{self._n_threads} thread{'s' if self._n_threads > 1 else ''}"
-        return f"{self.n_envs} game{'s' if self.n_envs > 1 else ''} in ALE's vector env, {threads}"
+        """How the games are stepped, in words for the log."""
+        return f"{count(self.n_envs, 'game')} in ALE's vector env, {count(self._n_threads, 'thread')}"
 
     def close(self) -> None:
-        """End the threads."""
+        """Drop the vector env, which ends its threads."""
         self._ale = None
 
 
 def pixel_space(protocol: AtariConfig) -> spaces.Box:
     """Stacked frames, oldest first: [stack, height, width] or, in colour, [stack, height, width, 3]."""
-    shape = (protocol.stack, *protocol.size) + (() if protocol.gray else (3,))
+    shape: tuple[int, ...] = (protocol.stack, *protocol.size)
+    if not protocol.gray:
+        shape += (3,)
     return spaces.Box(0, 255, shape, np.uint8)
 
 
@@ -177,12 +182,20 @@ def _maker(
     return lambda: package.ALEVectorInterface(**arguments)
 
 
-def make_native(config: EnvConfig, limit: int, n_threads: int) -> Callable[[int], AtariVector]:
-    """A constructor that takes the number of envs."""
-    assert config.atari is not None
-    game, protocol = game_of(config), config.atari
-    return lambda n_envs: AtariVector(
-        n_envs, game=game, protocol=protocol, n_threads=n_threads, max_episode_steps=limit
+def native_games(config: EnvConfig) -> Callable[[int], AtariVector] | str:
+    """A constructor that takes the number of envs, or why ALE's vector env cannot play this."""
+    if config.atari is None:
+        return "ALE's vector env plays games with an env.atari section"
+    if why := why_not_native(config.atari):
+        return why
+    limit = time_limit_of(config)
+    assert limit is not None
+    return functools.partial(
+        AtariVector,
+        game=game_of(config),
+        protocol=config.atari,
+        n_threads=config.n_workers if isinstance(config.n_workers, int) else cores(),
+        max_episode_steps=limit,
     )
 
 
@@ -192,6 +205,4 @@ def why_not_native(protocol: AtariConfig) -> str | None:
         return f"ALE's vector env gives pixels only, env.atari.obs is {protocol.obs}"
     if protocol.mode is not None or protocol.difficulty is not None:
         return "ALE's vector env plays the default mode and difficulty only"
-    if protocol.sticky_ramp is not None:
-        return "ALE's vector env knows one chance of sticky actions only, env.atari.sticky_ramp is set"
     return None

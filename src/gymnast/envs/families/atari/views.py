@@ -29,17 +29,19 @@ class View(Protocol):
         """The observation after a step, in memory of its own."""
 
     def save(self) -> dict[str, Any]:
-        """What it remembers."""
+        """What it remembers between two steps."""
 
     def load(self, state: dict[str, Any]) -> None:
-        """Remember that."""
+        """Restore what `save` returned."""
 
 
 def view_of(ale: Any, game: str, protocol: AtariConfig) -> View:
     """The one that `env.atari.obs` names."""
     if protocol.obs == "pixels":
         return Pixels(ale, protocol)
-    return Ram(ale) if protocol.obs == "ram" else Objects(ale, game)
+    if protocol.obs == "ram":
+        return Ram(ale)
+    return Objects(ale, game)
 
 
 class Pixels:
@@ -50,7 +52,10 @@ class Pixels:
         height, width = ale.getScreenDims()
         self._screen = ale.getScreenGrayscale if protocol.gray else ale.getScreenRGB
         self._pool = protocol.max_pool
-        self._size = None if protocol.size == (height, width) else protocol.size[::-1]
+        if protocol.size == (height, width):
+            self._size = None
+        else:
+            self._size = protocol.size[::-1]
         self._cv2 = _opencv() if self._size else None
         self._raw = np.zeros((2, height, width, *self.space.shape[3:]), np.uint8)
         """The last frame and the one before it; the last one is then pooled in place."""
@@ -65,7 +70,7 @@ class Pixels:
         return self.observe()
 
     def look(self, frames_left: int) -> None:
-        """Keep the frame."""
+        """Keep the frame if it is one of the last, which are pooled."""
         self._screen(self._raw[frames_left])
 
     def observe(self) -> np.ndarray:
@@ -100,22 +105,22 @@ class Ram:
         self.space: spaces.Box = spaces.Box(0, 255, (ale.getRAMSize(),), np.uint8)
 
     def begin(self) -> np.ndarray:
-        """As they are."""
+        """The 128 bytes at the start of a game."""
         return self.observe()
 
     def look(self, frames_left: int) -> None:
         """Nothing is missed between steps."""
 
     def observe(self) -> np.ndarray:
-        """As they are."""
+        """The 128 bytes as they are now."""
         return np.asarray(self._ram())
 
     def save(self) -> dict[str, Any]:
-        """Nothing."""
+        """Empty: the emulator's own state has the bytes."""
         return {}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Nothing."""
+        """Nothing to restore: the emulator's own state has the bytes."""
 
 
 class Objects(Ram):
@@ -131,7 +136,7 @@ class Objects(Ram):
         """What the map remembers of the last step."""
 
     def begin(self) -> np.ndarray:
-        """Nothing moved yet."""
+        """The objects of the first frame, none of which has moved yet."""
         self._before = None
         return self.observe()
 

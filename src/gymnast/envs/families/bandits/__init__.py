@@ -1,13 +1,14 @@
-"""Multi-armed bandits, ours: registered with Gymnasium when this package is imported (ENV-6).
-
-Entry points are strings: registering costs nothing, and an env is imported when it is made.
-"""
+"""Multi-armed bandits, ours (ENV-6)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
+from gymnast.envs.families.family import Family
+
+if TYPE_CHECKING:
+    from gymnast.config.schema import EnvConfig
+    from gymnast.envs.families.family import NativeForm
 
 HORIZON = 200
 """Pulls in an episode: a time limit like any other, `env.time_limit` changes it."""
@@ -23,8 +24,22 @@ REGISTERED: dict[str, dict[str, Any]] = {
 }
 """Env ids and their default arguments."""
 
-for _id, _kwargs in REGISTERED.items():
-    if _id not in gym.registry:
-        gym.register(
-            _id, f"{__name__}.env:BanditEnv", max_episode_steps=HORIZON, kwargs=_kwargs, disable_env_checker=True
-        )
+HOME = "gymnast.envs.families.bandits"
+
+
+def _native(config: EnvConfig) -> NativeForm | str:
+    from gymnast.envs.families.bandits.vector import native_bandit
+
+    return native_bandit(config)
+
+
+BANDITS = Family(
+    name="bandits",
+    prefixes=("gymnast/",),
+    homes=(HOME,),
+    registers=f"{HOME}.registered",
+    native=_native,
+    step_milliseconds=0.01,
+    fields={f"{HOME}.env.BanditEnv": ("state",)},
+    draws_anywhere=True,
+)

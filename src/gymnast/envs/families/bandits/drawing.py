@@ -58,7 +58,10 @@ def draw(game: Game, slot: int = 0) -> np.ndarray:
 
 def _header(canvas: pygame.Surface, game: Game, slot: int) -> None:
     last = int(game.last_arm[slot])
-    pulled = "" if last < 0 else f"arm {last} paid {game.last_reward[slot]:.3g}"
+    if last < 0:
+        pulled = ""
+    else:
+        pulled = f"arm {last} paid {game.last_reward[slot]:.3g}"
     words = (
         f"pull {int(game.pulls[slot].sum())}",
         pulled,
@@ -75,7 +78,9 @@ def _header(canvas: pygame.Surface, game: Game, slot: int) -> None:
 
 def _limits(means: np.ndarray, *, bounded: bool) -> tuple[float, float]:
     """The range of the axis: 0 to 1, or all means with room for noise."""
-    return (0.0, 1.0) if bounded else (min(-1.0, float(means.min()) - 0.5), max(1.0, float(means.max()) + 0.5))
+    if bounded:
+        return (0.0, 1.0)
+    return (min(-1.0, float(means.min()) - 0.5), max(1.0, float(means.max()) + 0.5))
 
 
 def _height(value: float, low: float, high: float) -> int:

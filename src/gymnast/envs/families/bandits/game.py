@@ -51,8 +51,10 @@ class Game:
             self._new_contexts([i])
         elif rules.means is not None:
             self.means[i] = rules.means
+        elif rules.bounded:
+            self.means[i] = generator.random(rules.arms)
         else:
-            self.means[i] = generator.random(rules.arms) if rules.bounded else generator.standard_normal(rules.arms)
+            self.means[i] = generator.standard_normal(rules.arms)
         self.best_arm[i], self.best_mean[i] = self.means[i].argmax(), self.means[i].max()
 
     def _new_contexts(self, slots: list[int]) -> None:
@@ -69,7 +71,7 @@ class Game:
         mean = self.means[slots, arms]
         if rules.bounded:
             luck[:] = [generator.random() for generator in self.generators]
-            reward = (luck < mean).astype(np.float64)
+            reward: np.ndarray = (luck < mean).astype(np.float64)
         else:
             luck[:] = [generator.standard_normal() for generator in self.generators]
             reward = luck * rules.noise + mean

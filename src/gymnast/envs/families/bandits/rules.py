@@ -87,7 +87,9 @@ class Rules:
     @property
     def prior(self) -> float:
         """What is expected of an arm that was never pulled: the mean of the drawn means."""
-        return 0.5 if self.bounded else 0.0
+        if self.bounded:
+            return 0.5
+        return 0.0
 
     @property
     def observation_space(self) -> spaces.Space:
@@ -97,8 +99,11 @@ class Rules:
         if self.observe == "nothing":
             return spaces.Discrete(1)
         low, high = (0.0, 1.0) if self.bounded else (-np.inf, np.inf)
-        shape = (self.arms, 2) if self.observe == "statistics" else (self.arms + 1,)
+        shape: tuple[int, ...] = (self.arms + 1,)
+        if self.observe == "statistics":
+            shape = (self.arms, 2)
         lows, highs = np.zeros(shape, np.float32), np.ones(shape, np.float32)
-        lows[..., -1 if self.observe == "last" else slice(0, 1)] = low
-        highs[..., -1 if self.observe == "last" else slice(0, 1)] = high
+        rewards = -1 if self.observe == "last" else slice(0, 1)
+        lows[..., rewards] = low
+        highs[..., rewards] = high
         return spaces.Box(lows, highs, dtype=np.float32)

@@ -14,19 +14,23 @@ from gymnast.config.schema import EnvConfig
 from gymnast.envs.families.bandits import REGISTERED
 from gymnast.envs.families.bandits.game import Game
 from gymnast.envs.families.bandits.rules import Rules
+from gymnast.envs.time_limits import time_limit_of
 from gymnast.envs.vector import NONE_ENDED, EndedEpisode, StepRow, VectorEnv
 from gymnast.errors import EnvError
 
 
-def native_bandit(config: EnvConfig, limit: int | None) -> Callable[[int], VectorEnv] | None:
-    """Constructor of the vector form, or None where there is none: no time limit, or arguments that the env refuses."""
-    kwargs = REGISTERED.get(config.id, {}) | config.kwargs
-    if limit is None or config.id not in REGISTERED:
-        return None
+def native_bandit(config: EnvConfig) -> Callable[[int], VectorEnv] | str:
+    """Constructor of the vector form, or why there is none."""
+    if config.id not in REGISTERED:
+        return ""
+    limit = time_limit_of(config)
+    if limit is None:
+        return "it needs a time limit"
+    kwargs = REGISTERED[config.id] | config.kwargs
     try:
         Rules(**kwargs)
     except (TypeError, ValueError):
-        return None  # the single env says what is wrong
+        return "the env refuses these env.kwargs"
     return functools.partial(BanditVector, max_episode_steps=limit, **kwargs)
 
 
@@ -60,7 +64,9 @@ class BanditVector(VectorEnv):
         row.terminated[...] = False
         np.greater_equal(self._steps, self._limit, out=row.truncated)
         self._game.observe(row.obs)  # type: ignore[arg-type]
-        return self._end(row) if row.truncated.any() else NONE_ENDED
+        if row.truncated.any():
+            return self._end(row)
+        return NONE_ENDED
 
     def _end(self, row: StepRow) -> list[EndedEpisode]:
         game, episodes = self._game, []
@@ -78,7 +84,7 @@ class BanditVector(VectorEnv):
         return {"game": self._game.save_state(), "steps": self._steps.copy(), "generators": generators}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Restore all slots."""
+        """Restore every slot with its generator."""
         saved_envs = len(state["generators"])
         if saved_envs != self.n_envs:
             raise EnvError(f"The saved state is of {saved_envs} envs, this run has {self.n_envs}.")
@@ -89,5 +95,5 @@ class BanditVector(VectorEnv):
             generator.bit_generator.state = saved
 
     def describe(self) -> str:
-        """For the log."""
+        """How the bandits are stepped, in words for the log."""
         return f"{self.n_envs} envs, native vector"

@@ -69,7 +69,7 @@ def offset(name: str, extent: float) -> Component:
 
 
 def flag(name: str) -> Component:
-    """Yes or no."""
+    """A component that is 0 or 1."""
     return Component(name=name, low=0, high=1)
 
 

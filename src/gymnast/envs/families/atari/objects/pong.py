@@ -6,7 +6,7 @@ What the bytes mean was found by comparing them with the objects' pixels frame b
 - A paddle may stick into a wall: its centre is that of the whole paddle, not of the part that is seen. It is that of a full
   paddle (16 pixels); difficulties with short ones put it 4 pixels too low.
 - The ball is `visible` as long as it is in play. At a bounce it may be behind the upper wall for a frame.
-- The enemy's paddle leaves the screen between points and is put beside the ball at the serve: a jump, so its velocity is 0
+- The enemy's paddle leaves the screen between points and is put next to the ball at the serve: a jump, so its velocity is 0
   then. The player's paddle is always there.
 - How far the ball is below the player's centre is in the observation by itself: where on the paddle the ball is hit decides
   its angle, and a difference of pixels between two values of 200 is hard to see.

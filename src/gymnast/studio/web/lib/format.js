@@ -1,0 +1,68 @@
+// Numbers, times and words as people read them.
+
+export function number(value, digits = 4) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-3 || size >= 1e9)) return value.toExponential(2);
+  if (Number.isInteger(value) || size >= 10 ** digits) return Math.round(value).toLocaleString("en-US");
+  const left = Math.max(0, Math.floor(Math.log10(size)) + 1);
+  return value.toLocaleString("en-US", { maximumFractionDigits: Math.max(0, digits - left) });
+}
+
+// With one decimal at most, as scores are printed elsewhere.
+export function score(value) {
+  if (value === null || value === undefined) return "–";
+  if (Math.abs(value) < 10) return number(value, 3);
+  return value.toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+}
+
+export function count(value) {
+  if (value === null || value === undefined) return "–";
+  if (value < 10_000) return value.toLocaleString("en-US");
+  if (value < 1_000_000) return `${trimmed(value / 1000)}k`;
+  if (value < 1_000_000_000) return `${trimmed(value / 1_000_000)}M`;
+  return `${trimmed(value / 1_000_000_000)}B`;
+}
+
+function trimmed(value) {
+  return value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0).replace(/\.?0+$/, "");
+}
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 100) return `${Math.round(seconds)} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return `${hours} h ${minutes % 60} min`;
+  return `${Math.round(hours / 24)} d`;
+}
+
+export function ago(iso) {
+  const seconds = (Date.now() - Date.parse(iso)) / 1000;
+  if (!Number.isFinite(seconds)) return "–";
+  if (seconds < 60) return "just now";
+  const hours = Math.floor(seconds / 3600);
+  if (hours >= 1 && hours < 48) return `${hours} h ago`;
+  return `${duration(seconds)} ago`;
+}
+
+export function moment(iso) {
+  const date = new Date(iso);
+  return Number.isNaN(date.getTime()) ? "" : date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+export function percent(share) {
+  return share === null || share === undefined ? "–" : `${Math.floor(100 * share)}%`;
+}
+
+export function bytes(size) {
+  if (size < 1000) return `${size} B`;
+  if (size < 1e6) return `${(size / 1e3).toFixed(0)} kB`;
+  return `${(size / 1e6).toFixed(1)} MB`;
+}
+
+export function plural(size, word) {
+  return `${size.toLocaleString("en-US")} ${word}${size === 1 ? "" : "s"}`;
+}

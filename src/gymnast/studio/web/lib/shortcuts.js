@@ -1,0 +1,34 @@
+// Keys of the page that is shown. They rest while somebody types.
+import { useEffect } from "/web/lib/preact.js";
+
+const active = [];
+
+// `keys`: {key: [what it does in words, function]}.
+export function useShortcuts(keys) {
+  useEffect(() => {
+    active.push(keys);
+    return () => active.splice(active.indexOf(keys), 1);
+  });
+}
+
+export function shortcuts() {
+  return Object.assign({}, ...active);
+}
+
+function typing(target) {
+  return target.closest?.("input, textarea, select, [contenteditable]");
+}
+
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (typing(event.target)) {
+    // The first Escape empties a search field, the next one leaves it.
+    const empties = event.target.type === "search" && event.target.value !== "";
+    if (event.key === "Escape" && !empties) event.target.blur();
+    return;
+  }
+  const found = shortcuts()[event.key];
+  if (!found) return;
+  event.preventDefault();
+  found[1](event);
+});

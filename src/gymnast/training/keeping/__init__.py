@@ -1,0 +1,1 @@
+"""How a run is kept, whatever trains in it: loop, rows, checkpoints, signals, and what a person sees."""

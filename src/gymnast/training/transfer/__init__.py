@@ -1,0 +1,1 @@
+"""A run that begins with the weights of another one."""
