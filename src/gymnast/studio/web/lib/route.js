@@ -1,5 +1,5 @@
 // The address is the view: path and query say all that a colleague needs to see the same.
-import { useEffect, useState } from "/web/lib/preact.js";
+import { useLayoutEffect, useState } from "/web/lib/preact.js";
 
 const listeners = new Set();
 
@@ -12,7 +12,7 @@ export function go(path, { replace = false } = {}) {
 
 export function useRoute() {
   const [, again] = useState(0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const listener = () => again((count) => count + 1);
     listeners.add(listener);
     return () => listeners.delete(listener);

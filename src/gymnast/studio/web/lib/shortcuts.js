@@ -1,11 +1,12 @@
 // Keys of the page that is shown. They rest while somebody types.
-import { useEffect } from "/web/lib/preact.js";
+import { useLayoutEffect } from "/web/lib/preact.js";
 
 const active = [];
 
 // `keys`: {key: [what it does in words, function]}.
+// Renewed with the rendering itself: an effect after it comes a frame late, and a fast typist's next key would find the old state.
 export function useShortcuts(keys) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     active.push(keys);
     return () => active.splice(active.indexOf(keys), 1);
   });

@@ -51,10 +51,12 @@ export function RunsPage() {
   const [state, setState] = useQuery("status");
   const [order, setOrder] = useQuery("sort", "created");
   const [chosen, choose] = useState(new Set());
-  const [at, setAt] = useState(-1);
+  const [current, setCurrent] = useState(null); // by id: rows move when a run begins
   const search = useRef(null);
   const shown = useMemo(() => sorted(filtered(runs, text, state), order), [runs, text, state, order]);
   const [glimpses, look] = useGlimpses(shown);
+  const at = shown.findIndex((run) => run.id === current);
+  const move = (index) => setCurrent(shown[Math.max(0, Math.min(shown.length - 1, index))]?.id ?? null);
 
   const toggle = (id) => {
     const next = new Set(chosen);
@@ -67,8 +69,8 @@ export function RunsPage() {
   };
   useShortcuts({
     "/": ["search", () => search.current?.focus()],
-    j: ["next run", () => setAt(Math.min(shown.length - 1, at + 1))],
-    k: ["previous run", () => setAt(Math.max(0, at - 1))],
+    j: ["next run", () => move(at + 1)],
+    k: ["previous run", () => move(at - 1)],
     x: ["choose for comparison", () => shown[at] && toggle(shown[at].id)],
     Enter: ["open", () => shown[at] && go(`/runs/${shown[at].id}`)],
     c: ["compare", compare],
