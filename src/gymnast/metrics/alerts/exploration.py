@@ -124,9 +124,7 @@ def action_std_small(now: Now, threshold: float) -> Numbers | None:
     "warning",
     "train/action_std",
     says="Actions vary by {std:.3g} around their mean, {times:.1f} times half the width of the action space.",
-    means=(
-        "Nearly every action is cut off at a bound, so that the mean, which is what is learnt, has hardly any effect."
-    ),
+    means=("Nearly every action is clipped to a bound, so the mean, which is what the policy learns, hardly matters."),
     advise=lambda now, numbers: (
         f"policy.log_std_init=0 (now {now.facts.number('policy.log_std_init') or 0:g}).",
         f"algo.ent_coef=0 (now {now.facts.number('algo.ent_coef') or 0:g}): the bonus widens Gaussians without end.",
@@ -146,10 +144,10 @@ def action_std_large(now: Now, threshold: float) -> Numbers | None:
     "warning",
     "rollout/action_entropy",
     says=(
-        "One action is nearly all that is played: the actions of the rollout have an entropy of {entropy:.2g} of at "
+        "The policy plays nearly always the same action: the rollout's actions have an entropy of {entropy:.2g} of at "
         "most {limit:.3g}."
     ),
-    means="Whatever is observed, the same is done. What other actions would bring is not learnt any more.",
+    means="The policy does the same whatever it observes, so it no longer learns what other actions would bring.",
     advise=_explore_more,
     threshold=0.01,
 )
@@ -187,7 +185,7 @@ def _begins_free(now: Now) -> bool:
     ),
     advise=lambda now, numbers: (
         "policy.init=orthogonal: its small last layer makes the first policy uniform.",
-        "policy.normalize_obs=true: huge observations make even small weights decide.",
+        "policy.normalize_obs=true: with huge observations even small weights decide the action.",
     ),
     threshold=0.85,
 )
@@ -246,11 +244,11 @@ def _continuous_start(now: Now) -> Numbers | None:
         "The first rollout's actions have a mean of {mean:.3g} and a std of {std:.3g}; uniform play has {middle:.3g} "
         "and {uniform:.3g}."
     ),
-    means="A fresh policy should be in the middle of its actions and reach all of them; this one begins with a habit.",
+    means="A fresh policy should be in the middle of its actions and reach all of them; this one starts off to one side.",
     advise=lambda now, numbers: (
         "policy.init=orthogonal: its small last layer puts the first policy in the middle.",
         "policy.log_std_init=0, where actions are continuous: a spread of 1.",
-        "policy.normalize_obs=true: huge observations make even small weights decide.",
+        "policy.normalize_obs=true: with huge observations even small weights decide the action.",
     ),
     threshold=0.3,
     every_row=True,

@@ -135,8 +135,7 @@ def clip_fraction_zero(now: Now, threshold: float) -> Numbers | None:
     "train/approx_kl",
     says="All updates so far moved the policy by less than {path:.2g} in total, after {progress:.0%} of the budget.",
     means=(
-        "The policy is still what it was at the start: whatever the gradients are, hardly any of it reaches the "
-        "weights."
+        "The policy has hardly changed since the start: whatever the gradients are, little of them reaches the weights."
     ),
     advise=_move_more,
     threshold=0.3,
@@ -197,7 +196,7 @@ def grad_clipped(now: Now, threshold: float) -> Numbers | None:
     "info",
     "train/grad_norm",
     says="The gradient's norm is {norm:.3g}, {times:.0f} times its mean so far.",
-    means="One batch pulls much harder than all before: a new kind of episode, or the beginning of a divergence.",
+    means="One batch pulls much harder than all before it: a new kind of episode, or the start of divergence.",
     advise=_move_less,
     threshold=30,
 )

@@ -58,7 +58,7 @@ def memory_growth(now: Now, threshold: float) -> Numbers | None:
     "rollout/diversity",
     says="Only {share:.1%} of the transitions are distinct: {envs} envs give no more than one would.",
     means=(
-        "Envs that play the same episode in step cost time and teach nothing new; the batch is smaller than it looks."
+        "Envs that play the same episode in lockstep cost time and teach nothing new; the batch is smaller than it looks."
     ),
     advise=lambda now, numbers: (
         "Look whether the env ignores reset(seed=…), or shares one random generator among its copies.",

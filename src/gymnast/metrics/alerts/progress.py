@@ -85,7 +85,7 @@ def return_fell(now: Now, threshold: float) -> Numbers | None:
     ),
     advise=lambda now, numbers: (
         "eval.deterministic=false if the task needs random actions (hidden state, symmetric choices).",
-        "eval.env and env.wrappers: whatever training has, such as a shorter time limit, evaluation may not have.",
+        "eval.env and env.wrappers: evaluation may lack what training has, such as a shorter time limit.",
         "More training: greedy play can lag behind while the policy is nearly undecided.",
     ),
     threshold=0.5,
@@ -127,7 +127,7 @@ def few_updates(now: Now, threshold: float) -> Numbers | None:
     "info",
     RETURN,
     says="The budget is nearly over and returns still rise ({gain:.3g} in the last third).",
-    means="The run was stopped while it learnt.",
+    means="The run ended while it was still learning.",
     advise=lambda now, numbers: (
         f"gymnast resume @last -n {budget(now.facts)} goes on from here.",
         f"Or from the start, with schedules stretched: train.env_steps={budget(now.facts)}.",

@@ -153,9 +153,7 @@ def _reward_scale(case: Case) -> list[Evidence]:
             says = f"The wrapper reward_scale multiplies rewards by {factor:g}, and algo.normalize_reward is off."
             found.append(Evidence(_OUTSIDE + 0.8 * off, says))
         if offset >= 5:
-            says = (
-                f"The wrapper reward_scale adds {given['offset']:g} to every reward: what differs is small next to it."
-            )
+            says = f"The wrapper reward_scale adds {given['offset']:g} to every reward, which hides how they differ."
             found.append(Evidence(_OUTSIDE + orders(offset, 1.0), says))
     return found
 
@@ -199,7 +197,7 @@ def _budget_short(case: Case) -> list[Evidence]:
         says = f"{steps:,} env steps are few: small tasks take 20,000 to 500,000."
         found.append(Evidence(0.8 + 2.0 * orders(30_000, steps), says))
     if planned is not None and planned < 200 and _updates_in_reach(facts) < 5 * planned:
-        found.append(Evidence(1.0, f"They are {planned} optimizer steps."))
+        found.append(Evidence(1.0, f"They allow {planned} optimizer steps."))
     if "return_plateau" in case.alerts:
         found.append(Evidence(-1.0, "Returns had stopped rising long before the end."))
     return found
@@ -243,7 +241,7 @@ def _dead_network(case: Case) -> list[Evidence]:
     if case.facts.get("policy.activation") == "relu":
         found += [*case.seen("entropy_collapse", 0.7), *case.seen("grad_vanished", 1.5)]
         if "critic_useless" in case.alerts and case.last("train/explained_variance") == 0.0:
-            found.append(Evidence(1.5, "The critic says exactly the same of every state, as a dead network does."))
+            found.append(Evidence(1.5, "The critic predicts the same value for every state, as a dead network does."))
     return found
 
 
@@ -266,12 +264,12 @@ def _wrappers(case: Case) -> list[Evidence]:
         found.append(Evidence(3.0, f"The wrapper sticky_actions repeats the last action in {sticky:.0%} of the steps."))
     noise = facts.wrapper("observation_noise")
     if noise is not None:
-        found.append(Evidence(2.0, f"The wrapper observation_noise adds noise of {noise.get('std')} to what is seen."))
+        found.append(Evidence(2.0, f"The wrapper observation_noise adds noise of {noise.get('std')} to observations."))
     if facts.wrapper("action_noise") is not None:
-        found.append(Evidence(2.0, "The wrapper action_noise changes what is done."))
+        found.append(Evidence(2.0, "The wrapper action_noise changes the actions."))
     levels = ordinary.peak_of(facts.wrapper("quantise"), "levels")
     if levels is not None and levels < 16:
-        found.append(Evidence(2.0, f"The wrapper quantise leaves {levels:g} values of what is seen."))
+        found.append(Evidence(2.0, f"The wrapper quantise leaves only {levels:g} different values in observations."))
     return found
 
 
@@ -412,12 +410,17 @@ CAUSES: tuple[Cause, ...] = (
         "It divides every step by eps.",
         lambda case: case.seen("policy_frozen", 1.0),
     ),
-    Cause("optimizer_betas", "Adam's momentum is too long", "It goes on into directions that are long wrong.", _none),
+    Cause(
+        "optimizer_betas",
+        "Adam's momentum is too long",
+        "It keeps moving in directions that are no longer right.",
+        _none,
+    ),
     Cause(
         "weight_decay_high", "Weight decay is too strong", "Weights are pulled to zero faster than they learn.", _none
     ),
     Cause("batch_small", "Minibatches are too small", "Each gradient is mostly noise.", _none),
-    Cause("few_envs", "Too few envs", "Samples of one rollout are neighbours of each other and tell little.", _none),
+    Cause("few_envs", "Too few envs", "The samples of a rollout are much alike and tell little.", _none),
     Cause("steps_few", "Rollouts are too short", "Credit cannot reach back, and batches are small.", _none),
     Cause(
         "few_updates",
@@ -442,14 +445,14 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "exploration_high",
-        "Actions are too wide",
-        "Most actions are cut off at the bounds of the action space.",
+        "Actions are spread too widely",
+        "Most actions are clipped to the bounds of the action space.",
         lambda case: case.seen("action_std_large", 2.0),
     ),
     Cause(
         "observation_scale",
         "Observations are not normalised",
-        "Features of different size are learnt at different speeds, small ones hardly at all.",
+        "Features of different size are learnt at different speeds, and small ones hardly at all.",
         _observation_scale,
         _see,
     ),
@@ -467,7 +470,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "env_wrapper",
         "A wrapper makes the env much harder",
-        "It hides or changes what is seen or done.",
+        "It hides or changes observations or actions.",
         _wrappers,
         _no_disturbance,
     ),
@@ -475,7 +478,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "no_reward_found",
         "No reward was found",
-        "All episodes were worth the same, so that there was nothing to learn from.",
+        "All episodes returned the same, so there was nothing to learn from.",
         _no_reward,
         _find_reward,
     ),
