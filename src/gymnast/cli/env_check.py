@@ -41,7 +41,7 @@ def check(
 ) -> None:
     """Check that an env does what training relies on; name each fault, its line and the remedy.
 
-    Exit code 1 when something must be mended, 0 when there are only warnings.
+    Exit code 1 if something must be fixed, 0 if there are only warnings.
     """
     if everything and reference is not None:
         raise UsageError(f"--all checks every preset: leave out '{reference}', or leave out --all.")

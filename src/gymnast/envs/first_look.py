@@ -148,7 +148,7 @@ class FirstLook:
         """A later observation names a choice that does not exist, so it points beyond a table."""
         self._refuse(slot, f"it returned an observation{misfit(self._observation, obs) or f' = {short(obs)}'}")
 
-    def _refuse(self, slot: int, what: str, advice: str = "Mend the env or the space it declares") -> None:
+    def _refuse(self, slot: int, what: str, advice: str = "Fix the env or the space it declares") -> None:
         raise EnvError(
             f"Env {self.first_slot + slot} ({self.env_id}): {what}. {advice}; "
             "`gymnast env check` looks at everything that it returns."

@@ -37,7 +37,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing must be mended; warnings are allowed."""
+        """Whether nothing must be fixed; warnings are allowed."""
         return not self.findings.faults
 
     def as_json(self) -> dict[str, Any]:

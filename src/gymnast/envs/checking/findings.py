@@ -20,7 +20,7 @@ class Finding:
 
     @property
     def is_fault(self) -> bool:
-        """Whether it must be mended; otherwise it is a warning."""
+        """Whether it must be fixed; otherwise it is a warning."""
         return KINDS[self.id].is_fault
 
     @property
@@ -59,7 +59,7 @@ class Findings:
 
     @property
     def faults(self) -> list[Finding]:
-        """What must be mended."""
+        """What must be fixed."""
         return [finding for finding in self if finding.is_fault]
 
     @property

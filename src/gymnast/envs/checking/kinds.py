@@ -14,7 +14,7 @@ class Kind(NamedTuple):
 
 KINDS: dict[str, Kind] = {
     # making
-    "make-crash": Kind(True, "Mend the constructor, or pass what it needs as env.kwargs.NAME=VALUE."),
+    "make-crash": Kind(True, "Fix the constructor, or pass what it needs as env.kwargs.NAME=VALUE."),
     "obs-space": Kind(
         True, "Set self.observation_space in __init__ to a Box, Discrete, MultiDiscrete, MultiBinary, Tuple or Dict."
     ),
@@ -28,7 +28,7 @@ KINDS: dict[str, Kind] = {
     # reset
     "reset-arguments": Kind(True, "Write: def reset(self, *, seed=None, options=None)."),
     "reset-crash": Kind(
-        True, "Mend the exception; reset must work before the first episode, after an end, and in the middle."
+        True, "Fix the exception; reset must work before the first episode, after an end, and in the middle."
     ),
     "reset-returns": Kind(True, "Return two things: observation, info (a dict, {} when there is nothing to say)."),
     "seed-ignored": Kind(
@@ -87,7 +87,7 @@ KINDS: dict[str, Kind] = {
         False, "If this is a time limit, return truncated=True there: terminated says that nothing more can be earned."
     ),
     # render and close
-    "render-crash": Kind(True, 'Mend it, or leave "rgb_array" out of metadata["render_modes"].'),
+    "render-crash": Kind(True, 'Fix it, or leave "rgb_array" out of metadata["render_modes"].'),
     "render-frame": Kind(True, "Return a numpy array [height, width, 3] of uint8."),
     "render-changes": Kind(True, "Draw pictures from a copy of the state, with a generator of their own."),
     "close-crash": Kind(True, "Let close do nothing when there is nothing left to close."),
