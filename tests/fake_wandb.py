@@ -48,6 +48,9 @@ class FakeWandb:
                     body = gzip.decompress(body)
                 with fake.lock:
                     fake.bodies.append(body)
+                if fake.mode == "dead":
+                    self.close_connection = True
+                    return
                 if fake.mode == "hangs":
                     fake.released.wait(60)
                     return
@@ -71,8 +74,12 @@ class FakeWandb:
                     pass
 
         self.released = threading.Event()
-        self.server = _Server(("127.0.0.1", 0), Handler)
+        self._handler = Handler
+        self._listen(0)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def _listen(self, port: int) -> None:
+        self.server = _Server(("127.0.0.1", port), self._handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
@@ -80,6 +87,17 @@ class FakeWandb:
         self.released.set()
         self.server.shutdown()
         self.server.server_close()
+
+    def die(self) -> None:
+        """Nobody listens any more, and open connections break."""
+        self.mode = "dead"
+        self.server.shutdown()
+        self.server.server_close()
+
+    def revive(self) -> None:
+        """Listen again, at the same address and with what it was sent before."""
+        self.mode = "well"
+        self._listen(self.server.server_address[1])
 
     @property
     def environment(self) -> dict[str, str]:

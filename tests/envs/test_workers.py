@@ -211,6 +211,19 @@ def test_too_many_restarts_end_the_run(pool: MakePool) -> None:
     assert time.monotonic() - start < 5
 
 
+def test_the_same_traceback_is_shown_once(pool: MakePool, caplog: pytest.LogCaptureFixture) -> None:
+    """An env that raises in every episode: each failure in a line, the lines of code once."""
+    envs = pool(functools.partial(FaultyEnv, at_step=1), n_workers=1, max_restarts=3)
+    row = started(envs)
+    with caplog.at_level("WARNING"), pytest.raises(EnvError) as last:
+        for _ in range(10):
+            envs.step(NO_ACTION, row)
+    said = [*caplog.messages, str(last.value)]
+    assert len(said) == 4 and all("Env 0 (in worker 0) raised RuntimeError" in one for one in said)
+    assert sum("Traceback" in one for one in said) == 1 and "Traceback" in said[0]
+    assert sum("differs from one with the same seed" in one for one in said) == 1
+
+
 # --- a worker fails elsewhere --------------------------------------------------------------------------------------
 
 

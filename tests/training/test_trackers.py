@@ -224,13 +224,64 @@ def test_an_outage_changes_nothing(
     result = run(tracked_config("wandb"), tmp_path, watcher)
     assert_same_end(plain.run, result.run)
     (warning,) = watcher.warnings
-    assert f"gymnast sync {result.run.id}" in warning and warning.startswith("W&B ")
+    assert f"gymnast sync {result.run.typed}" in warning and warning.startswith("W&B ")
     assert not server.runs
     monkeypatch.setenv("WANDB_BASE_URL", server.url)
     server.mode = "well"
     server.released.set()
     _stop_senders(result.run)
     synced(result.run, "wandb")
+    assert in_wandb(server, result.run) == in_file(result.run)
+    assert server.runs[result.run.id]["finished"] == 0
+
+
+class _Interrupts(Watcher):
+    """Waits until the server has taken the run, then lets it die; after some more rows it may come back."""
+
+    def __init__(self, server: FakeWandb, *, after_rows: bool = False, back_after: int | None = None) -> None:
+        """`after_rows` also waits until rows have arrived; the client sends its first ones after 15 s."""
+        super().__init__()
+        self._server, self._after_rows, self._back_after = server, after_rows, back_after
+
+    def _taken(self) -> bool:
+        runs = self._server.runs.values()
+        return any(found["history"] or not self._after_rows for found in runs)
+
+    def update(self, history: Any, *more: Any) -> None:
+        """Look at the rows so far."""
+        super().update(history, *more)
+        if history.rows == 2:
+            wait_until(self._taken, 60)
+            self._server.die()
+        if history.rows == self._back_after:
+            self._server.revive()
+
+
+def test_an_outage_in_the_middle_of_a_run(server: FakeWandb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server takes the run and dies: one warning, the same weights, and the rest arrives later, once."""
+    monkeypatch.setattr(tracked, "PATIENCE", 0.5)
+    plain = run(tracked_config(), tmp_path)
+    watcher = _Interrupts(server)
+    result = run(tracked_config("wandb"), tmp_path, watcher)
+    assert_same_end(plain.run, result.run)
+    (warning,) = watcher.warnings
+    assert f"gymnast sync {result.run.typed}" in warning and warning.startswith("W&B ")
+    arrived = len(server.runs[result.run.id]["history"])
+    assert arrived < 6
+    _stop_senders(result.run)
+    server.revive()
+    assert f"got {6 - arrived} records" in synced(result.run, "wandb")
+    assert in_wandb(server, result.run) == in_file(result.run)
+    assert server.runs[result.run.id]["finished"] == 0
+    assert "had everything already" in synced(result.run, "wandb")
+
+
+@pytest.mark.full
+def test_an_outage_that_ends_before_the_run(server: FakeWandb, tmp_path: Path) -> None:
+    """The server is gone for a while in the middle: nobody needs to do anything, and nothing is said."""
+    watcher = _Interrupts(server, after_rows=True, back_after=4)
+    result = run(tracked_config("wandb"), tmp_path, watcher)
+    sent_by_itself(result.run, "wandb")
     assert in_wandb(server, result.run) == in_file(result.run)
     assert server.runs[result.run.id]["finished"] == 0
 
@@ -284,7 +335,7 @@ def test_without_a_login_a_run_says_so_and_goes_on(tmp_path: Path, monkeypatch: 
     watcher = Watcher()
     result = run(tracked_config("wandb"), tmp_path, watcher)
     (warning,) = watcher.warnings
-    assert "login" in warning and f"gymnast sync {result.run.id}" in warning
+    assert "login" in warning and f"gymnast sync {result.run.typed}" in warning
     assert result.run.status().state == "finished"
 
 

@@ -82,7 +82,7 @@ def _print_page(console: Console, page: Diagnosis, config: dict[str, Any]) -> No
     if page.alerts:
         console.print("\nWhat was seen", style="bold")
     for alert in page.alerts:
-        _print_alert(console, alert, page.run)
+        _print_alert(console, alert, page.reference)
     if page.causes:
         console.print("\nLikely causes", style="bold")
     named = [one for one in page.causes[:MOST_CAUSES] if one is page.causes[0] or one.confidence >= LEAST_CONFIDENCE]

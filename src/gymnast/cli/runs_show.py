@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from gymnast.console import Console
 from gymnast.metrics.catalogue import load_catalogue
 from gymnast.metrics.verdict import shown
 from gymnast.runs.lineage import Lineage, ancestors_of
+from gymnast.runs.store import Run
 from gymnast.service.configs import ConfigCard
 from gymnast.service.plain import plain
 from gymnast.service.runs import CheckpointEntry, RunDetails, details, find_run
@@ -82,7 +84,7 @@ def _print_run(found: RunDetails, card: ConfigCard) -> None:
     console.print(f"checkpoints: {', '.join(map(_checkpoint, found.checkpoints)) or 'none'}")
     if found.videos:
         console.print(f"videos: {', '.join(video.name for video in found.videos)}")
-    _print_settings(console, found.id, card)
+    _print_settings(console, Run(Path(found.folder)).typed, card)
     _print_metrics(console, found)
 
 

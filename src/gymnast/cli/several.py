@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -164,11 +165,11 @@ def _score(score: float | None, threshold: float | None) -> str:
 def _what_next(console: Console, result: SeedsResult) -> None:
     for seed, error in result.failed.items():
         console.print(f"seed {seed} failed: {error}", style="red")
-    names = " ".join(run.id for run in result.runs)
+    names = shlex.join(run.reference for run in result.runs)
     if result.interrupted:
         console.print("Go on with each of them:")
         for run in result.runs:
-            console.print(f"  gymnast resume {run.id}")
+            console.print(f"  gymnast resume {run.typed}")
     elif len(result.runs) > 1:
         console.print(f"Next:\n  gymnast runs compare {names}")
 

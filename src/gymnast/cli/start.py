@@ -49,8 +49,8 @@ def start_training(
         return
     if left is not None and not left.is_alive():
         resolved.notices.append(
-            f"Run {left.id} of this very config is not finished: this is a new one. `gymnast resume {left.id}`, or --resume "
-            "on this command, goes on with it."
+            f"Run {left.id} of this very config is not finished: this is a new one. `gymnast resume {left.typed}`, or "
+            "--resume on this command, goes on with it."
         )
     _ask_about_size(resolved, agreed=agreed)
     env = resolved.config.env

@@ -31,7 +31,7 @@ def sync(
         names = [name for name in (run.config().get("log") or {}).get("sinks", []) if name in SHIPPED]
     if not names:
         raise UsageError(
-            f"Run {run.id} was trained without a tracker. Name one: gymnast sync {run.id} --track tensorboard "
+            f"Run {run.id} was trained without a tracker. Name one: gymnast sync {run.typed} --track tensorboard "
             f"(known: {', '.join(SHIPPED)})"
         )
     failures = [sentence for name in names if (sentence := _send(run, name)) is not None]

@@ -40,9 +40,10 @@ MakeVector = Callable[[int], VectorEnv]
 log = logger(__name__)
 
 PRELOADED = ["gymnast.envs.worker_main", "gymnast.envs.make"]  # without torch
-REPLACED = (
-    "%s\nThe worker is replaced (restart %d of %d). Its running episodes are lost and new ones take their place, so from "
-    "here on this run differs from one with the same seed that lost no worker."
+REPLACED = "%s\nThe worker is replaced (restart %d of %d).%s"
+MEANING = (  # said once
+    " Its running episodes are lost and new ones take their place, so from here on this run differs from one with the same "
+    "seed that lost no worker."
 )
 LOAD_PATIENCE = 10  # load_state may repeat whole episodes: it may take this many times the usual timeout
 
@@ -76,6 +77,8 @@ class WorkerPool(VectorEnv):
         self._original_seeds = list(self._seeds)
         self._returns, self._lengths = np.zeros(n_envs), np.zeros(n_envs, np.int64)
         self._restarts = 0
+        self._traces: set[str] = set()
+        """Tracebacks that were shown: an env that always raises shows its own once."""
         self._interrupted: set[int] = set()  # workers replaced since the last step, reported by the next one
         self._step_in_flight = False
         self._stepping: list[Worker] = []
@@ -283,7 +286,8 @@ class WorkerPool(VectorEnv):
                 self.close()
                 raise EnvError(spent + text)
             self._restarts += 1
-            log.warning(REPLACED, text, self._restarts, self.max_restarts)
+            meaning = MEANING if self._restarts == 1 else ""
+            log.warning(REPLACED, text, self._restarts, self.max_restarts, meaning)
             old.kill()
             for i in range(old.envs.start, old.envs.stop):
                 sequence = np.random.SeedSequence([self._original_seeds[i] or 0, self._restarts])
@@ -302,16 +306,24 @@ class WorkerPool(VectorEnv):
             return
 
     def _explain(self, failure: WorkerError) -> str:
-        """A sentence that names the env, its seed and its last action, then the worker's traceback."""
+        """A sentence that names the env, its seed and its last action, then the worker's traceback if it is a new one."""
         worker, shared = failure.worker, self._shared
         at = self._at(worker)
         if at == IDLE:
             seeds, actions = self._seeds[worker.envs], shared.actions[worker.envs].tolist()
             history = f"Its envs were last reset with seeds {seeds} and their last actions were {actions}."
-            return f"{_name(worker)} {failure.what}. {history}{failure.trace}"
+            return f"{_name(worker)} {failure.what}. {history}{self._new_trace(failure)}"
         i = worker.envs.start + at
         history = f"It was last reset with seed {self._seeds[i]} and its last action was {shared.actions[i].tolist()}."
-        return f"Env {i} (in worker {worker.index}) {failure.what}. {history}{failure.trace}"
+        return f"Env {i} (in worker {worker.index}) {failure.what}. {history}{self._new_trace(failure)}"
+
+    def _new_trace(self, failure: WorkerError) -> str:
+        """The traceback of a failure, unless the same lines were shown before; the exception's own words may differ."""
+        lines = failure.trace.rpartition("\n")[0]
+        if lines in self._traces:
+            return ""
+        self._traces.add(lines)
+        return failure.trace
 
     def _at(self, worker: Worker) -> int:
         """The env of a worker that is being stepped, or IDLE."""

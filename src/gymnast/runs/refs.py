@@ -181,7 +181,7 @@ def _checkpoint(run: Run, name: str, ref: str) -> str:
 def _advice(run: Run) -> str:
     found = steps(run.folder)
     if not found:
-        return f"Run {run.id} has none yet: the first is written during training; see 'gymnast runs show {run.id}'."
+        return f"Run {run.id} has none yet: the first is written during training; see: gymnast runs show {run.typed}"
     pointers = {name: read_pointer(run.folder, name) for name in POINTERS}
     notes = "".join(f"; {name} is {target}" for name, target in pointers.items() if target)
     return f"Run {run.id} has {', '.join(f'step={step}' for step in found)}{notes}."

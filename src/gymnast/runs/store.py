@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import shlex
 import shutil
 import threading
 from collections.abc import Iterable
@@ -74,6 +75,18 @@ class Run:
     def root(self) -> Path:
         """The folder that holds this run and its neighbours."""
         return self.folder.parent
+
+    @property
+    def reference(self) -> str:
+        """What commands typed here call this run: its id where they look for runs by themselves, else its folder."""
+        if self.root.resolve() == runs_root().resolve():
+            return self.id
+        return str(self.folder)
+
+    @property
+    def typed(self) -> str:
+        """The same, quoted for a shell."""
+        return shlex.quote(self.reference)
 
     @property
     def config_path(self) -> Path:

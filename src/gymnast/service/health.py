@@ -34,4 +34,5 @@ def diagnosis_of(run: Run, tried: Sequence[Run] = ()) -> Diagnosis:
         tried=configs,
         saved=saved,
         failure=status.stop_reason if status.state == "failed" else None,
+        reference=run.reference,
     )

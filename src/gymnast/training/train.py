@@ -168,7 +168,7 @@ class Start:
         last = self._resume.checkpoint.manifest.metrics if self._resume else None
         rows = RowMaker(trainer, self._timer, trainer.counters.env_steps)
         watch = Watch(config.model_dump(mode="json"), actions=trainer.about.choices)
-        sinks = open_sinks(find_sinks(config), run.folder, config, reporter)
+        sinks = open_sinks(find_sinks(config), run, config, reporter)
         log = RunLog(run, rows, file, sinks, watch, reporter.warn, last, profile)
         trainer.wants_histograms = log.wants_histograms
         if profile is not None:

@@ -45,11 +45,24 @@ def test_numbers_of_a_report(tmp_path: Path) -> None:
     assert returns.threshold == 475
     assert returns.lines[0].y.tolist() == [2, 4, 6, 8] and returns.lines[1].y.tolist() == [480, 120]
     assert ("algo.gamma", "0.985", "0.5") in report.settings
-    assert report.command == "gymnast train CartPole-v1:ppo algo.gamma=0.5 --seed 7"
+    assert report.command == f"gymnast train CartPole-v1:ppo algo.gamma=0.5 --seed 7 --runs-dir {tmp_path}"
     markdown, page = (path.read_text() for path in write_report(run))
     for text in (markdown, page):
         assert "472.2" in text and "487.8" in text and report.command in text and "algo.gamma" in text
     assert "efficiency: 0.250" in markdown
+
+
+def test_commands_name_the_run_from_where_they_are_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its id in the store where commands look by themselves, by its folder anywhere else."""
+    monkeypatch.delenv("GYMNAST_HOME", raising=False)
+    run = run_of(tmp_path / "my runs", "train.seed=7")
+    run.update(state="interrupted")
+    elsewhere = write_report(run)[0].read_text()
+    assert f"gymnast resume '{run.folder}'\n" in elsewhere
+    assert f"gymnast train CartPole-v1:ppo --seed 7 --runs-dir '{run.root}'\n" in elsewhere
+    monkeypatch.setenv("GYMNAST_HOME", str(run.root))
+    here = write_report(run)[0].read_text()
+    assert f"gymnast resume {run.id}\n" in here and "gymnast train CartPole-v1:ppo --seed 7\n" in here
 
 
 def test_a_report_of_nothing(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -83,7 +84,7 @@ class Alert:
 
     def rewind(self, run: str = "@last") -> str:
         """The command that repeats the update where it began."""
-        return f"gymnast rewind {run} --to {self.first_step}"
+        return shlex.join(["gymnast", "rewind", run, "--to", str(self.first_step)])
 
     def as_json(self, run: str = "@last") -> dict[str, Any]:
         """For files and programs."""

@@ -32,7 +32,7 @@ def _explore_more(now: Now, numbers: Numbers) -> tuple[str, ...]:
         lines.append(f"algo.ent_coef=0.01 (now {bonus:g}): rewards the policy for staying undecided.")
     return (
         *lines,
-        "A collapsed policy does not recover: start again, or gymnast rewind to see the update that did it.",
+        "A collapsed policy does not recover: start again. `gymnast rewind` shows the update that did it.",
     )
 
 

@@ -6,8 +6,10 @@ import math
 
 from gymnast.metrics.alerts.alert import Numbers, rule
 from gymnast.metrics.alerts.course import Now
-from gymnast.metrics.alerts.ordinary import learning_rate
+from gymnast.metrics.alerts.ordinary import budget, learning_rate
 
+_ENOUGH_UPDATES = 1000
+"""Optimizer steps below which a budget itself may be why little is learnt."""
 FAIR_START = 0.3
 """Share of the budget after which a run should show what it does."""
 
@@ -47,6 +49,10 @@ def _move_more(now: Now, numbers: Numbers) -> tuple[str, ...]:
     targets = now.get("train/return_target_mean")
     if targets is not None and abs(targets.recent_mean()) > 100:
         lines.append("algo.normalize_reward=true: the critic's huge errors use up the clipped gradient.")
+    if facts.planned_updates is not None and facts.planned_updates < _ENOUGH_UPDATES:
+        lines.append(
+            f"train.env_steps={budget(facts)}: this budget has {facts.planned_updates:,} optimizer steps in all."
+        )
     return (*lines, "If returns are all equal, there is nothing to learn from yet: see the alert no_reward.")
 
 

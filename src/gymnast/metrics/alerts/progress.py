@@ -129,8 +129,8 @@ def few_updates(now: Now, threshold: float) -> Numbers | None:
     says="The budget is nearly over and returns still rise ({gain:.3g} in the last third).",
     means="The run ended while it was still learning.",
     advise=lambda now, numbers: (
-        f"gymnast resume @last -n {budget(now.facts)} goes on from here.",
-        f"Or from the start, with schedules stretched: train.env_steps={budget(now.facts)}.",
+        f"train.env_steps={budget(now.facts)}: `gymnast resume` goes on from here, `gymnast train` begins anew "
+        "with schedules stretched.",
     ),
     threshold=0.1,
 )

@@ -52,6 +52,8 @@ class Diagnosis:
     causes: list[Ranked]
     experiment: Experiment | None
     charts: list[Chart]
+    reference: str
+    """What commands call the run: its id, or its folder where they would not find it by its id."""
 
     def as_json(self) -> dict[str, Any]:
         """For programs and language models."""
@@ -71,7 +73,7 @@ class Diagnosis:
             "health": self.health,
             "verdict": self.verdict,
             "score": self.score,
-            "alerts": [alert.as_json(self.run) for alert in self.alerts],
+            "alerts": [alert.as_json(self.reference) for alert in self.alerts],
             "causes": causes,
             "experiment": None if self.experiment is None else asdict(self.experiment),
             "charts": [asdict(chart) for chart in self.charts],
@@ -88,12 +90,13 @@ def diagnose(
     tried: Sequence[Mapping[str, Any]] = (),
     saved: Resolved | None = None,
     failure: str | None = None,
+    reference: str | None = None,
 ) -> Diagnosis:
     """Explain a run by its saved config and its rows.
 
     `best` is the best evaluation, for the verdict. `actions` are the sizes of a discrete action's parts. `tried` are configs of
     other runs of this env, which are not suggested again. `saved` is the config where it may be used, for a shorter command.
-    `failure` is the error that ended the run, if one did.
+    `failure` is the error that ended the run, if one did. `reference` is what commands call the run, where that is not its id.
     """
     watch, history = Watch(config, actions=actions), History()
     ends: dict[str, list[float]] = {}
@@ -112,9 +115,9 @@ def diagnose(
         ranked = rank(case)
     experiment = None
     if ranked:
-        experiment = next_experiment(run, config, ranked, tried, saved)
+        experiment = next_experiment(reference or run, config, ranked, tried, saved)
     charts = [Chart(name, history.trend(name, WIDTH), *ends[name]) for name in load_catalogue().order(ends)]
-    return Diagnosis(run, health, verdict, case.score, watch.alerts, ranked, experiment, charts)
+    return Diagnosis(run, health, verdict, case.score, watch.alerts, ranked, experiment, charts, reference or run)
 
 
 def _verdict(case: Case, best: float | None) -> tuple[Health, str]:

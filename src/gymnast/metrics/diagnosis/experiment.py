@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gymnast.config.compare import compare
@@ -63,7 +64,13 @@ def next_experiment(
 
 
 def command(run: str, config: Mapping[str, Any], changes: Mapping[str, Any], saved: Resolved | None = None) -> str:
-    """`gymnast train …` with the run's own settings and the changes; by way of a saved preset where its preset is gone."""
+    """`gymnast train …` with the run's own settings and the changes; by way of a saved preset where its preset is gone.
+
+    `run` is an id, or the folder of a run that lies where commands do not look by themselves: the new one shall lie beside it.
+    """
+    where = []
+    if Path(run).name != run:
+        where = ["--runs-dir", str(Path(run).parent)]
     name, seed = str(config.get("name") or ""), (config.get("train") or {}).get("seed") or 0
     changed = [f"{key}={_value(value)}" for key, value in changes.items()]
     own = None
@@ -71,10 +78,12 @@ def command(run: str, config: Mapping[str, Any], changes: Mapping[str, Any], sav
         with contextlib.suppress(GymnastError):  # a preset of a plug-in, of another folder or of another version
             own = _own_settings(name, saved, changes)
     if own is None:
-        preset = f"{(config.get('env') or {}).get('id')}:{(config.get('algo') or {}).get('id')}_{run.lstrip('@')}"
+        preset = (
+            f"{(config.get('env') or {}).get('id')}:{(config.get('algo') or {}).get('id')}_{Path(run).name.lstrip('@')}"
+        )
         save = shlex.join(["gymnast", "config", "save", run, preset])
-        return f"{save} && {shlex.join(['gymnast', 'train', preset, *changed, '--seed', str(seed)])}"
-    return shlex.join(["gymnast", "train", name, *own, *changed, "--seed", str(seed)])
+        return f"{save} && {shlex.join(['gymnast', 'train', preset, *changed, '--seed', str(seed), *where])}"
+    return shlex.join(["gymnast", "train", name, *own, *changed, "--seed", str(seed), *where])
 
 
 def _own_settings(name: str, saved: Resolved, changes: Mapping[str, Any]) -> list[str]:

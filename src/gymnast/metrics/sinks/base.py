@@ -29,6 +29,9 @@ class Sink(ABC):
     warn: Callable[[str], None] = staticmethod(_silent)
     """The same for a warning."""
 
+    reference = "@last"
+    """What a command calls the run, quoted for the shell."""
+
     def __init__(self, run_folder: Path, config: RunConfig) -> None:
         """Called when training really starts."""
         self.run_folder, self.config = run_folder, config

@@ -97,7 +97,7 @@ class TrackedSink(Sink):
             self._waits = False
             self._warn_once(
                 f"{self.title} does not take this run's numbers ({text}). Training goes on and keeps them in its folder; "
-                f"send them later with: gymnast sync {self.run_folder.name}"
+                f"send them later with: gymnast sync {self.reference}"
             )
         elif kind == "done":
             self._warned = True  # there is nothing left to warn of
@@ -120,7 +120,7 @@ class TrackedSink(Sink):
         self._hear()
         self._warn_once(
             f"{self.title} has not taken everything yet, and sending goes on without this command. "
-            f"What is missing in the end is sent by: gymnast sync {self.run_folder.name}"
+            f"What is missing in the end is sent by: gymnast sync {self.reference}"
         )
 
 

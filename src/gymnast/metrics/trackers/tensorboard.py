@@ -5,6 +5,7 @@ The step of every chart is vec_steps. One record holds all scalars of a row, whi
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ class TensorBoard(Tracker):
         """Nothing has arrived where somebody deleted the files."""
         is_new = not any(self._folder.glob("events.out.tfevents.*"))
         self._writer = EventFileWriter(str(self._folder))
-        self.url = f"tensorboard --logdir {self._folder.parent.parent}"
+        self.url = f"tensorboard --logdir {shlex.quote(str(self._folder.parent.parent))}"
         if is_new:
             for summary in _hyperparameters(self.about):
                 self._add(0, summary)

@@ -116,7 +116,14 @@ def gather(run: Run) -> Report:
     saved = None
     with contextlib.suppress(GymnastError):  # of another version, or not trusted: read as data alone
         saved = usable(run, playing=False)
-    diagnosis = diagnose(run.id, config, columns.listening(rows_of(run) or ()), best=status.best_return, saved=saved)
+    diagnosis = diagnose(
+        run.id,
+        config,
+        columns.listening(rows_of(run) or ()),
+        best=status.best_return,
+        saved=saved,
+        reference=run.reference,
+    )
     settings, note = _settings(str(config.get("name") or ""), saved)
     threshold = threshold_of(config)
     return Report(
@@ -133,7 +140,7 @@ def gather(run: Run) -> Report:
         settings_note=note,
         time_split=_time_split(columns.last),
         films=_films(run),
-        command=command(run.id, config, {}, saved),
+        command=command(run.reference, config, {}, saved),
         ancestors=tuple(ancestors_of(lineage.read(run.folder))),
     )
 

@@ -67,7 +67,7 @@ def _alerts(report: Report) -> str:
     found = [alert for alert in report.diagnosis.alerts if alert.severity != "info"]
     if not found:
         return "## Alerts\n\nNone."
-    return "## Alerts\n\n" + "\n".join(_alert(alert, report.run) for alert in found)
+    return "## Alerts\n\n" + "\n".join(_alert(alert, report.diagnosis.reference) for alert in found)
 
 
 def _alert(alert: Alert, run: str) -> str:

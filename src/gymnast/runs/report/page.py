@@ -91,7 +91,7 @@ def _alerts(report: Report) -> str:
         parts.append(
             f"<p><strong class='{SEVERITIES[alert.severity]}'>{escape(alert.severity)} {escape(alert.id)}</strong> "
             f"{escape(alert.message)} <span class='soft'>{escape(alert.means)} ({steps})</span></p>"
-            f"<ul>{advice}<li>look at the update: <code>{escape(alert.rewind(report.run))}</code></li></ul>"
+            f"<ul>{advice}<li>look at the update: <code>{escape(alert.rewind(report.diagnosis.reference))}</code></li></ul>"
         )
     return "\n".join(parts)
 

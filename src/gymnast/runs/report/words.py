@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from gymnast.metrics.drawing import clock
 from gymnast.metrics.verdict import shown
 from gymnast.runs.report.facts import Film, Report, Scored
@@ -64,7 +66,7 @@ def film_text(film: Film) -> str:
 
 def next_commands(report: Report) -> list[tuple[str, str]]:
     """What to type next, and why."""
-    run = report.run
+    run = shlex.quote(report.diagnosis.reference)
     found = [(report.command, "repeat this run")]
     experiment = report.diagnosis.experiment
     if experiment is not None:

@@ -233,21 +233,29 @@ class Reporter:
         if result.interrupted:
             self._ways_to_go_on(result)
             return
-        self.say()
-        self.say("Next:")
+        last = "@last"
+        if result.run.reference != result.run.id:
+            last = result.run.typed
+        ways = [
+            (f"gymnast video {last}", "watch it"),
+            (f"gymnast eval {last}", "evaluate again on fresh episodes"),
+            (f"gymnast runs show {last}", "metrics and checkpoints"),
+            (f"gymnast resume {last} -n {2 * result.env_steps}", "train on"),
+        ]
         if result.alerts:
             number = "1 alert" if result.alerts == 1 else f"{result.alerts} alerts"
-            self.say(f"  gymnast diagnose @last         {number}: what went wrong, and what to change")
-        self.say("  gymnast video @last            watch it")
-        self.say("  gymnast eval @last             evaluate again on fresh episodes")
-        self.say("  gymnast runs show @last        metrics and checkpoints")
-        self.say(f"  gymnast resume @last -n {2 * result.env_steps}   train on")
+            ways.insert(0, (f"gymnast diagnose {last}", f"{number}: what went wrong, and what to change"))
+        self.say()
+        self.say("Next:")
+        width = max(len(command) for command, _ in ways)
+        for command, why in ways:
+            self.say(f"  {command:<{width}}   {why}")
         if self.console is not None:
             self.console.file.flush()
 
     def _ways_to_go_on(self, result: TrainResult) -> None:
         """Name the commands that continue an interrupted run."""
-        command = f"gymnast resume {result.run.id}"
+        command = f"gymnast resume {result.run.typed}"
         if result.weights_at is None:
             self.say(f"\nGo on with:  {command}", always=True)
             return

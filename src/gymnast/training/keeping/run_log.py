@@ -137,7 +137,9 @@ class RunLog:
             if alert.id not in self._said and alert.severity != "info":
                 self._said.add(alert.id)
                 advice = f" Try: {alert.advice[0]}" if alert.advice else ""
-                self._warn(f"alert {alert.id}: {alert.message}{advice} Look at the update: {alert.rewind(self.run.id)}")
+                self._warn(
+                    f"alert {alert.id}: {alert.message}{advice} Look at the update: {alert.rewind(self.run.reference)}"
+                )
 
     @property
     def fault(self) -> str | None:
@@ -154,7 +156,7 @@ class RunLog:
             run = self.run
             raise GymnastError(
                 f"The metrics of run {run.id} cannot be written ('{run.metrics_path}'): "
-                f"{error.strerror or error}. Free some space, then go on with: gymnast resume {run.id}"
+                f"{error.strerror or error}. Free some space, then go on with: gymnast resume {run.typed}"
             ) from error
 
     def _tell(self, say: Callable[[Sink], None]) -> None:
@@ -196,16 +198,17 @@ class RunLog:
         index.upsert(self.run)
 
 
-def open_sinks(kinds: Sequence[type[Sink]], folder: Path, config: RunConfig, reporter: Reporter) -> list[Sink]:
+def open_sinks(kinds: Sequence[type[Sink]], run: Run, config: RunConfig, reporter: Reporter) -> list[Sink]:
     """The sinks of a run that begins; one that cannot be made is warned of, and the training does without it."""
     made: list[Sink] = []
+    reference = run.typed
     for kind in kinds:
         try:
-            sink = kind(folder, config)
+            sink = kind(run.folder, config)
         except Exception as error:
             what = " ".join(f"{type(error).__name__}: {error}".split())
             reporter.warn(f"The sink {kind.__name__} cannot be opened and gets no rows ({what}).")
             continue
-        sink.say, sink.warn = reporter.say, reporter.warn
+        sink.say, sink.warn, sink.reference = reporter.say, reporter.warn, reference
         made.append(sink)
     return made
