@@ -21,6 +21,7 @@ from gymnast.training.diagnostics.profile import Profile
 from gymnast.training.keeping.report import Reporter
 from gymnast.training.keeping.result import TrainResult
 from gymnast.training.machine import keep_freed_memory
+from gymnast.training.showing.behind import show_behind_the_prompt
 from gymnast.training.train import Resume, resume_point, train
 
 Further = Callable[[Run, Resolved, Any], Resolved]
@@ -33,7 +34,16 @@ def train_new(resolved: Resolved, root: Path, *, quiet: bool, confirm: bool, pro
     quiet = quiet or resolved.config.log.verbose == 0
     source = model_source(resolved.config)
     ask = _ask if confirm else None
-    _leave(train(resolved, root, reporter=_reporter(quiet), confirm=ask, source=source, profile=_profile(profile)))
+    result = train(
+        resolved,
+        root,
+        reporter=_reporter(quiet),
+        confirm=ask,
+        source=source,
+        profile=_profile(profile),
+        leaves=sys.stdout.isatty(),
+    )
+    _leave(result)
 
 
 def train_on(
@@ -59,7 +69,10 @@ def train_on(
         if run.status().state == "finished" and not unjudged:
             resolved = further(run, resolved, point.manifest.counters)
     resume = Resume(run, point, optimizer)
-    _leave(train(resolved, root, reporter=reporter, resume=resume, profile=_profile(profile)))
+    result = train(
+        resolved, root, reporter=reporter, resume=resume, profile=_profile(profile), leaves=sys.stdout.isatty()
+    )
+    _leave(result)
 
 
 def _profile(wanted: bool) -> Profile | None:
@@ -107,6 +120,10 @@ def _ask() -> bool:
 
 
 def _leave(result: TrainResult | None) -> NoReturn:
+    if result is not None and result.unshown is not None:
+        with _lost_words_ignored():
+            sys.stdout.flush()
+        show_behind_the_prompt(result.unshown)
     leave(interrupted=result is not None and result.interrupted)
 
 

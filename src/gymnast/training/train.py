@@ -74,11 +74,13 @@ def train(
     source: Source | None = None,
     profile: Profile | None = None,
     listeners: Listeners | None = None,
+    leaves: bool = False,
 ) -> TrainResult | None:
     """Train one run to its end; None when `confirm` says no. Nothing is written before training really starts.
 
     `source` is what `train.init_from` names where that is no run; a resumed run has its weights already.
     `profile` records where the time goes and writes it into the run's folder; `listeners` are a program's callbacks.
+    `leaves` says that the process ends with this run: what the result then names as unshown is the caller's to show.
     """
     timer = StageTimer()
     reporter = reporter or Reporter(quiet=True)
@@ -108,7 +110,7 @@ def train(
             ExitStack() as stack,
         ):
             start = Start(trainer, run, resume, reporter, timer, stop, stack)
-            loop = start.loop(fresh_root=fresh_root, profile=profile, listeners=listeners)
+            loop = start.loop(fresh_root=fresh_root, profile=profile, listeners=listeners, leaves=leaves)
             before = None if transfer is None else start.evaluation_of(transfer)
             return loop.run(load_catalogue(), before)
     finally:
@@ -153,7 +155,7 @@ class Start:
         self._kept = Kept(trainer.plan.checkpoint_every)
         self._bulk = BulkStore(run.folder)
 
-    def loop(self, *, fresh_root: bool, profile: Profile | None, listeners: Listeners | None) -> Loop:
+    def loop(self, *, fresh_root: bool, profile: Profile | None, listeners: Listeners | None, leaves: bool) -> Loop:
         """The loop, about to run."""
         trainer, run, reporter = self._trainer, self._run, self._reporter
         config, catalogue = trainer.config, load_catalogue()
@@ -187,6 +189,7 @@ class Start:
             self._timer,
             fresh_root=fresh_root,
             listeners=listeners,
+            leaves=leaves,
         )
 
     def _go_on(self, resume: Resume) -> int:

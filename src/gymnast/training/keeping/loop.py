@@ -26,7 +26,8 @@ from gymnast.training.keeping.report import Reporter
 from gymnast.training.keeping.result import TrainResult
 from gymnast.training.keeping.run_log import RunLog
 from gymnast.training.keeping.signals import StopRequest
-from gymnast.training.showing.ending import report_run, show_run
+from gymnast.training.showing.behind import left_unshown
+from gymnast.training.showing.ending import report_run, show_run, time_for_films
 from gymnast.training.trainer import Row, Trainer
 
 DRAIN_ITERATIONS = 50
@@ -48,8 +49,9 @@ class Loop:
         *,
         fresh_root: bool = False,
         listeners: Listeners | None = None,
+        leaves: bool = False,
     ) -> None:
-        """`fresh_root` says that the folder of all runs was made for this one."""
+        """`fresh_root` says that the folder of all runs was made for this one; `leaves`, that the process ends with this run."""
         self.listeners = listeners or Listeners()
         self.trainer = trainer
         self.log = log
@@ -58,7 +60,7 @@ class Loop:
         self.stop = stop
         self.reporter = reporter
         self.timer = timer
-        self._fresh_root = fresh_root
+        self._fresh_root, self._leaves = fresh_root, leaves
         self._resets = trainer.about.reset_every is not None
         self._iteration_seconds = 0.0
         self._interrupted = False
@@ -306,13 +308,16 @@ class Loop:
         run, config, note = self.log.run, self.trainer.config, self.reporter.note
         interrupted_before = self.stop.name
         if films:
-            last = self.log.history.last("eval/length_mean") or self.log.history.last("rollout/length_mean")
+            expected = self.log.history.last("eval/length_mean") or self.log.history.last("rollout/length_mean")
+            if self._leaves:
+                result.unshown = left_unshown(run, config, ran=result.seconds, expected=expected)
+        if films and result.unshown is None:
             show_run(
                 run,
                 config,
                 self.timer,
-                ran=result.seconds,
-                expected=last,
+                seconds=time_for_films(config, result.seconds),
+                expected=expected,
                 hurry=lambda: self.stop.name != interrupted_before,
                 note=note,
             )

@@ -228,6 +228,9 @@ class Reporter:
         self.say("time: " + ", ".join(f"{name} {share:.0%}" for name, share in shares if share >= 0.005))
         self.say(f"run {result.run.id} in {result.run.folder}", always=True)
         made = [path for path in (result.run.videos / "best.mp4", result.run.folder / "report.html") if path.exists()]
+        if result.unshown is not None and result.unshown.config.log.video:
+            self.say(f"{'film':>6}  {result.run.videos / 'best.mp4'}, in a moment")
+            made = made[-1:]
         for path in made:
             self.say(f"{path.stem:>6}  {path}")
         if result.interrupted:

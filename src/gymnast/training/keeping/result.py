@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gymnast.evaluation.evaluate import Evaluation
 from gymnast.metrics.verdict import Verdict, shown
 from gymnast.runs.store import Run
+
+if TYPE_CHECKING:
+    from gymnast.training.showing.behind import Unshown
 
 
 @dataclass(repr=False)
@@ -32,6 +36,9 @@ class TrainResult:
     """How many kinds of alerts there were, not counting mere information."""
     weights_at: int | None = None
     """Env steps of weights that were saved where the run cannot go on exactly; `env_steps` is where it can."""
+
+    unshown: Unshown | None = None
+    """What is left to be filmed once the process has ended; None where nothing is, or films are made already."""
 
     def __repr__(self) -> str:
         """Short enough for the last line of a notebook's cell."""

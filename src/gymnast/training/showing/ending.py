@@ -17,24 +17,34 @@ FILMS = 0.8
 """Share of the time for films and tables; the rest is for the report."""
 
 
+def time_for_films(config: RunConfig, ran: float) -> float:
+    """Seconds for films and tables at the end of a run that took `ran`; 0 where there are to be none."""
+    wanted, seconds = _wanted(config), FILMS * allowance(ran)
+    if not (wanted.video or wanted.table) or seconds < WORTH_IT:
+        return 0.0
+    return seconds
+
+
+def _wanted(config: RunConfig) -> Wanted:
+    return Wanted(config.log.video, config.log.rollouts)
+
+
 def show_run(
     run: Run,
     config: RunConfig,
     timer: StageTimer,
     *,
-    ran: float,
+    seconds: float,
     expected: float | None,
     hurry: Callable[[], bool],
     note: Callable[[str], None],
 ) -> None:
-    """Films and tables, as far as the config asks for them; `expected` is the length of an episode."""
-    wanted = Wanted(config.log.video, config.log.rollouts)
-    seconds = FILMS * allowance(ran)
-    if not (wanted.video or wanted.table) or seconds < WORTH_IT or hurry():
+    """Films and tables, in so many seconds; `expected` is the length of an episode."""
+    if seconds <= 0 or hurry():
         return
     with timer.stage("video"), _never_fatal("The last episodes could not be filmed", note):
         length = expected or config.spec.horizon or 500.0
-        for sentence in show_episodes(run, config, wanted, seconds=seconds, expected=length, hurry=hurry):
+        for sentence in show_episodes(run, config, _wanted(config), seconds=seconds, expected=length, hurry=hurry):
             note(sentence)
 
 
