@@ -1,4 +1,4 @@
-"""Packages that add envs, families of envs, wrappers, algorithms, policies and sinks through entry points (DOC-2).
+"""Packages that add envs, env families, wrappers, reward shapers, algorithms, policies, sinks and alerts by entry points (DOC-2).
 
 They are looked for only when a name is not ours: a start without them costs nothing, and shipped names always win.
 """
@@ -16,10 +16,11 @@ from gymnast.redaction import logger
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-ENVS, FAMILIES, WRAPPERS, ALGORITHMS, POLICIES, SINKS, ALERTS = GROUPS = (
+ENVS, FAMILIES, WRAPPERS, REWARDS, ALGORITHMS, POLICIES, SINKS, ALERTS = GROUPS = (
     "gymnast.envs",
     "gymnast.families",
     "gymnast.wrappers",
+    "gymnast.rewards",
     "gymnast.algorithms",
     "gymnast.policies",
     "gymnast.sinks",
@@ -29,6 +30,7 @@ KINDS = {
     ENVS: "envs",
     FAMILIES: "env family",
     WRAPPERS: "wrapper",
+    REWARDS: "reward shaper",
     ALGORITHMS: "algorithm",
     POLICIES: "policy",
     SINKS: "sink",

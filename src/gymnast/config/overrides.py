@@ -18,7 +18,13 @@ from gymnast.config.schema import FAMILY_SECTIONS, RunConfig
 from gymnast.errors import UsageError, closest, did_you_mean, suggestion
 
 # Free-form mappings: their keys are not ours to check.
-OPEN_SECTIONS = (("env", "kwargs"), ("policy", "encoder_kwargs"), ("eval", "env"), ("alerts", "rules"))
+OPEN_SECTIONS = (
+    ("env", "kwargs"),
+    ("env", "rewards", "terms"),
+    ("policy", "encoder_kwargs"),
+    ("eval", "env"),
+    ("alerts", "rules"),
+)
 
 
 def parse_override(text: str) -> tuple[str, Any]:

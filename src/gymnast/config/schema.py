@@ -18,6 +18,7 @@ from gymnast import own_code, plugins
 from gymnast.config.algorithms import CONFIGS, AlgorithmConfig, config_of, names
 from gymnast.config.atari import AtariConfig, misfit
 from gymnast.config.model import Model
+from gymnast.config.rewards import Names, RewardsConfig
 from gymnast.config.spec import EnvSpec
 from gymnast.config.steps import Cadence, Wait
 from gymnast.config.wrappers import SETTINGS, settings_of
@@ -63,6 +64,8 @@ class EnvConfig(Model):
     time_limit: PositiveInt | None = None
     """Cut episodes off after this many steps instead of the registered limit."""
     wrappers: list[Annotated[WrapperConfig, BeforeValidator(_wrapper)]] = Field(default_factory=list)
+    rewards: RewardsConfig | None = None
+    """Terms that are learned from besides the env's own reward, which alone is the score."""
     action_mask: Literal["auto", "off"] = "auto"
     """`auto` uses `info["action_mask"]` where the env gives one."""
     vectorization: Literal["auto", "native", "envpool", "inprocess", "workers"] = "auto"
@@ -81,6 +84,11 @@ class EnvConfig(Model):
     on_worker_failure: Literal["restart", "abort"] = "restart"
     max_restarts: NonNegativeInt = 10
     """Restarts of all workers together before the run is given up."""
+
+    @property
+    def reward_terms(self) -> tuple[str, ...]:
+        """The names of the terms of the reward."""
+        return () if self.rewards is None else tuple(self.rewards.terms)
 
     @model_validator(mode="after")
     def _atari_game(self) -> EnvConfig:
@@ -406,3 +414,20 @@ class RunConfig(Model):
     log: LogConfig = Field(default_factory=LogConfig)
     alerts: AlertsConfig = Field(default_factory=AlertsConfig)
     spec: EnvSpec = Field(default_factory=EnvSpec)
+
+    @model_validator(mode="after")
+    def _names_for_rewards(self) -> RunConfig:
+        if self.env.rewards is not None:
+            self.env.rewards.learn_names(self.reward_names)
+        return self
+
+    @property
+    def reward_names(self) -> Names:
+        """What terms of the reward may name."""
+        gamma, spec = self.algo.gamma, self.spec
+        return Names(
+            gamma=gamma if isinstance(gamma, (int, float)) else None,
+            observation=tuple(spec.observation),
+            actions=tuple(spec.actions),
+            action_components=tuple(component.name for component in spec.action_components),
+        )

@@ -261,10 +261,11 @@ def settings_of(name: str, args: dict[str, Any], model: type[Settings] | None = 
     try:
         return model.model_validate(args)
     except ValidationError as error:
-        raise ValueError(f"wrapper '{name}' {_problem(model, error.errors()[0])}") from None
+        raise ValueError(f"wrapper '{name}' {problem_of(model, error.errors()[0])}") from None
 
 
-def _problem(model: type[Settings], problem: Any) -> str:
+def problem_of(model: type[Settings], problem: Any) -> str:
+    """What is wrong with an argument, as the end of a sentence that begins with what it belongs to."""
     allowed = ", ".join(model.model_fields) or "none"
     key = ".".join(str(part) for part in problem["loc"][:1])
     if problem["type"] == "extra_forbidden":

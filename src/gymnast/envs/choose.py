@@ -23,6 +23,7 @@ from gymnast.envs import parity
 from gymnast.envs.closing import close
 from gymnast.envs.families import family_of, where
 from gymnast.envs.registry import env_spec, family_of_config
+from gymnast.envs.rewards.making import reads_info
 from gymnast.envs.time_limits import time_limit_of
 from gymnast.envs.wrappers import drawing_mode, needs_single_envs
 from gymnast.errors import RAISED_BY_ENVS
@@ -144,6 +145,8 @@ def why_not_envpool(config: EnvConfig) -> str | None:
         return ""
     if not row.passed:
         return f"EnvPool's {row.task} is not the same env ({row.reasons[0]})"
+    if reads_info(config.rewards):
+        return "EnvPool would be faster, but a term of the reward reads infos"
     if names := needs_single_envs(config.wrappers):
         return f"EnvPool would be faster, but wrapper '{names[0]}' runs around each env"
     if row.action_masks and config.action_mask == "auto":
@@ -234,6 +237,8 @@ def native_engine(config: EnvConfig) -> str | None:
 def _native(config: EnvConfig) -> NativeForm | str:
     if needs_single_envs(config.wrappers):
         return ""
+    if reads_info(config.rewards):
+        return "a term of env.rewards reads infos"
     family = family_of_config(config)
     if family is None or family.native is None:
         return ""

@@ -53,6 +53,11 @@ class InProcessVector(VectorEnv):
         self._lengths = [0] * n_envs
         self._latest_obs: list[Any] = [None] * n_envs
         self._rewards = np.zeros(n_envs)
+        self.infos: list[dict[str, Any]] = []
+        """What each env said last, of a reset too; kept only for whoever asks (`keep_infos`)."""
+        self.final_infos: dict[int, dict[str, Any]] = {}
+        """The same of the episodes that ended in the last step, by slot."""
+        self._keeps_infos = False
         self._episodes = Episodes(self.envs) if self.exact_resume == "replay" else None
         self._to_env_actions = converter(self.action_space)
         # Until the first reset through all layers, which then say that it is missing.
@@ -100,6 +105,11 @@ class InProcessVector(VectorEnv):
         self._step_directly()
         self.at[0] = IDLE
 
+    def keep_infos(self) -> None:
+        """Keep the infos of every step from the next reset on."""
+        self._keeps_infos = True
+        self.infos = [{} for _ in self.envs]
+
     def _fresh(self, i: int, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset one env, and look at what it returns."""
         if seed is None:
@@ -107,6 +117,8 @@ class InProcessVector(VectorEnv):
         else:
             value = self.envs[i].reset(seed=seed)
         self.first_look.reset(i, value)
+        if self._keeps_infos:
+            self.infos[i] = value[1]
         return value
 
     def _step_directly(self) -> None:
@@ -185,16 +197,23 @@ class InProcessVector(VectorEnv):
         row.terminated[...] = False
         row.truncated[...] = False
         converted = self._to_env_actions(actions)
+        keeps_infos = self._keeps_infos
+        if keeps_infos:
+            self.final_infos = {}
         for i, (step, limit, action) in enumerate(zip(self._steps, self._limits, converted, strict=True)):
             at[0] = i
             obs, reward, terminated, truncated, info = step(action)
             rewards.append(reward)
+            if keeps_infos:
+                self.infos[i] = info
             lengths[i] = length = lengths[i] + 1
             if terminated or truncated or length >= limit:
                 row.terminated[i] = terminated
                 row.truncated[i] = cut_off = truncated or length >= limit
                 if cut_off or LIFE_LOST not in info:  # else `terminated` is a lost life, and the game goes on
                     ended.append(self._ended(i, obs, reward, bool(terminated), info))
+                    if keeps_infos:
+                        self.final_infos[i] = info
                     obs, info = self._reset_slot(i)
             latest[i] = obs
             if mask is not None:

@@ -17,6 +17,7 @@ from gymnast.envs.closing import close
 from gymnast.envs.families import SHIPPED, choose_renderers, family_of
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.registry import env_spec, family_of_config, missing_package, rules_of
+from gymnast.envs.rewards.vector import RewardTerms
 from gymnast.envs.time_limits import own_limit
 from gymnast.envs.vector import VectorEnv
 from gymnast.envs.wrappers import check, drawing_mode, needs_single_envs, refuse_single, wrap, wrap_single
@@ -103,10 +104,19 @@ def make_envs(config: EnvConfig, n_envs: int, *, render_mode: str | None = None)
         envs = _worker_pool(config, n_envs)
     else:
         envs = InProcessVector(make, n_envs, action_mask=mask)
+    if kind != "workers":  # whose terms are next to their envs
+        envs = with_rewards(envs, config)
     wrapped = wrap(envs, config.wrappers, single_envs=kind in SINGLE_ENVS)
     if isinstance(wrapped.action_space, spaces.Box) and not any(w.id == "action_clip" for w in config.wrappers):
         wrapped = ActionClip(wrapped)
     return wrapped
+
+
+def with_rewards(envs: VectorEnv, config: EnvConfig) -> VectorEnv:
+    """The envs with the terms of the config's reward, if it has any."""
+    if config.rewards is None:
+        return envs
+    return RewardTerms(envs, config.rewards)
 
 
 def _worker_pool(config: EnvConfig, n_envs: int) -> VectorEnv:
@@ -118,7 +128,8 @@ def _worker_pool(config: EnvConfig, n_envs: int) -> VectorEnv:
         n_workers = min(n_envs, cores())
     mask = config.action_mask == "auto"
     make = functools.partial(make_one, config)
-    return WorkerPool(make, n_envs, n_workers=n_workers, action_mask=mask, **_pool_options(config))
+    around = functools.partial(with_rewards, config=config)
+    return WorkerPool(make, n_envs, n_workers=n_workers, action_mask=mask, around=around, **_pool_options(config))
 
 
 def _pool_options(config: EnvConfig) -> dict[str, Any]:
@@ -151,7 +162,9 @@ def _lane_pool(config: EnvConfig, n_envs: int) -> VectorEnv:
     else:
         n_workers = cores() - own_core
     return LanePool(
-        lambda n: wrap(InProcessVector(one, n, action_mask=mask), config.wrappers, single_envs=True),
+        lambda n: wrap(
+            with_rewards(InProcessVector(one, n, action_mask=mask), config), config.wrappers, single_envs=True
+        ),
         n_envs,
         n_workers=n_workers,
         core_turns=config.core_turns,

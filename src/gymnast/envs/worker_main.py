@@ -157,14 +157,14 @@ def run(channel: Channel, payload: bytes, die_by_signal: bool) -> None:
         _, arguments = conn.recv()
         shared = SharedRows(*arguments)
         conn.send(("ok", None))
-        parts = [(vector, channel.envs)]
+        parts = [(_bottom(vector), channel.envs)]
         if isinstance(vector, Halves):
             parts = list(zip(vector.bottoms, halves(channel.envs), strict=True))
         for bottom, slots in parts:
             bottom.first_look.first_slot = slots.start
         serve = _serve_lanes if isinstance(vector, Halves) else _serve
         serve(channel, vector, shared)
-        for bottom in vector.bottoms if isinstance(vector, Halves) else [vector]:
+        for bottom, _ in parts:
             bottom.at = [IDLE]  # the last view into the shared memory
         shared.release()
 
@@ -187,11 +187,14 @@ class Mail(logging.Handler):
 
 
 def _make_envs(payload: bytes, count: int) -> Any:
-    make, by_lanes, action_mask, specs = cloudpickle.loads(payload)
+    make, by_lanes, action_mask, around, specs = cloudpickle.loads(payload)
     register_all(specs)
     if by_lanes:
         return Halves(make, count)
-    return InProcessVector(make, count, action_mask=action_mask)
+    envs = InProcessVector(make, count, action_mask=action_mask)
+    if around is None:
+        return envs
+    return around(envs)
 
 
 class LazyEntry:
@@ -226,8 +229,9 @@ def register_all(specs: bytes) -> None:
 def _serve(channel: Channel, vector: Any, shared: SharedRows) -> None:
     conn, go, done, envs = channel.conn, channel.go, channel.done, channel.envs
     control, actions, part = shared.control[channel.index], shared.actions[envs], shared.part(envs)
-    vector.at = memoryview(control)[AT : AT + 1]
-    vector.at[0] = IDLE
+    bottom = _bottom(vector)
+    bottom.at = memoryview(control)[AT : AT + 1]
+    bottom.at[0] = IDLE
     while True:
         go.acquire()
         if control[REQUEST] == STEP:

@@ -37,6 +37,8 @@ from gymnast.errors import EnvError
 from gymnast.redaction import logger
 
 MakeVector = Callable[[int], VectorEnv]
+AroundVector = Callable[[VectorEnv], VectorEnv]
+"""What runs around the envs of each worker, next to them."""
 log = logger(__name__)
 
 PRELOADED = ["gymnast.envs.worker_main", "gymnast.envs.make"]  # without torch
@@ -65,6 +67,7 @@ class WorkerPool(VectorEnv):
         on_failure: Literal["restart", "abort"] = "restart",
         max_restarts: int = 10,
         action_mask: bool = True,
+        around: AroundVector | None = None,
     ) -> None:
         self.n_envs, self.n_workers = n_envs, min(n_workers, n_envs)
         self.timeout, self.on_failure, self.max_restarts = timeout, on_failure, max_restarts
@@ -72,7 +75,7 @@ class WorkerPool(VectorEnv):
         start_tracker()
         if start_method == "forkserver":
             start_server(self._context)
-        self._payload = _payload(make, self.BY_LANES, action_mask)
+        self._payload = _payload(make, self.BY_LANES, action_mask, around)
         self._seeds: list[int | None] = [None] * n_envs  # of the last seeded reset, a restart's included
         self._original_seeds = list(self._seeds)
         self._returns, self._lengths = np.zeros(n_envs), np.zeros(n_envs, np.int64)
@@ -177,7 +180,12 @@ class WorkerPool(VectorEnv):
             self._replace(failure)
         if self._interrupted:
             ended = sorted(ended + self._interrupted_episodes(), key=lambda episode: episode.index)
-        self._returns += shared.row.reward
+        if shared.row.own_reward is None:
+            self._returns += shared.row.reward
+        else:
+            self._returns += shared.row.own_reward
+            if row.own_reward is not None:
+                row.own_reward[...] = shared.row.own_reward
         self._lengths += 1
         for episode in ended:
             self._returns[episode.index], self._lengths[episode.index] = 0.0, 0
@@ -199,6 +207,8 @@ class WorkerPool(VectorEnv):
         for worker in (self._workers[index] for index in self._interrupted):
             rows = self._shared.part(worker.envs)
             rows.reward[:], rows.terminated[:], rows.truncated[:] = 0.0, False, True
+            if rows.own_reward is not None:
+                rows.own_reward[:] = 0.0
             for i in range(worker.envs.start, worker.envs.stop):
                 # Counted up to the step before: what the failed one would have given is unknown.
                 counted = float(self._returns[i]), int(self._lengths[i])
@@ -209,7 +219,7 @@ class WorkerPool(VectorEnv):
     def save_state(self) -> dict[str, Any]:
         """One entry per slot, the same tree as `InProcessVector` gives, so that the number of workers may change."""
         parts = self._command("save_state", dict.fromkeys(range(self.n_workers), ()))
-        keys = ("envs", "seeds", "returns", "lengths")
+        keys = [key for key, value in parts[0].items() if isinstance(value, list)]
         return {"method": self.exact_resume, **{key: [entry for part in parts for entry in part[key]] for key in keys}}
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -357,10 +367,10 @@ def start_server(context: Any = None, preload: Sequence[str] = ()) -> None:
         forkserver.ensure_running()
 
 
-def _payload(make: MakeEnv | MakeVector, by_lanes: bool, action_mask: bool) -> bytes:
+def _payload(make: MakeEnv | MakeVector, by_lanes: bool, action_mask: bool, around: AroundVector | None) -> bytes:
     """What a worker needs to make its envs."""
     try:
-        return bytes(cloudpickle.dumps((make, by_lanes, action_mask, registered(envs=not by_lanes))))
+        return bytes(cloudpickle.dumps((make, by_lanes, action_mask, around, registered(envs=not by_lanes))))
     except Exception as error:
         raise EnvError(f"The function that makes the env cannot be sent to a worker process: {error}") from error
 

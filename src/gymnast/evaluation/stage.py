@@ -16,6 +16,7 @@ from gymnast.envs.families import rendering_advice
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.make import make_envs
 from gymnast.envs.registry import env_spec
+from gymnast.envs.rewards.vector import terms_of
 from gymnast.envs.vector import EndedEpisode, StepRow, VectorEnv
 from gymnast.errors import RAISED_BY_ENVS, EnvError, UsageError, in_one_line
 
@@ -69,6 +70,12 @@ class Stage:
     def info(self) -> dict[str, Any]:
         """What the env said in its last step."""
         return self._overheard.info
+
+    @property
+    def reward_terms(self) -> dict[str, float]:
+        """What each term of `env.rewards` added in the last step."""
+        terms = terms_of(self.envs)
+        return {} if terms is None else terms.latest()
 
     def listen(self, listener: Listener) -> None:
         """Tell this listener, and nobody else, what happens at the bare env from now on."""

@@ -76,7 +76,8 @@ class EpisodeTrace:
     own_rewards: list[float] = field(default_factory=list)
     """The env's own, before any wrapper of rewards."""
     terms: list[dict[str, float]] = field(default_factory=list)
-    """What the env says its reward is made of: the numbers in its info whose names begin with `reward`."""
+    """What the env says its reward is made of (the numbers in its info whose names begin with `reward`), and what each term of
+    `env.rewards` added."""
     terminations: list[bool] = field(default_factory=list)
     """A lost life may set it before the end."""
     truncations: list[bool] = field(default_factory=list)
@@ -240,7 +241,7 @@ class _Recorder:
         trace.rewards.append(float(row.reward[0]))
         trace.own_rewards.append(float(row.reward[0] if row.own_reward is None else row.own_reward[0]))
         self.ret += trace.own_rewards[-1]
-        trace.terms.append(_terms(stage.info))
+        trace.terms.append({**_terms(stage.info), **stage.reward_terms})
         trace.terminations.append(bool(row.terminated[0]))
         trace.truncations.append(bool(row.truncated[0]))
         return ended

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+TERMS = "rollout/reward_terms/"
+"""How the names of metrics begin that say what a term of the reward added up to."""
 POINTS = 64
 """A whole-run trend has at most twice this many points."""
 
@@ -141,7 +143,8 @@ class History:
 class EpisodeWindow:
     """Statistics of the last `size` training episodes. Std is the population's (ddof 0), as numpy's and SB3's."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, terms: Sequence[str] = ()) -> None:
+        """`terms` are the names of the terms of the reward."""
         self.size = size
         self.episodes = 0
         """Episodes ever added."""
@@ -149,14 +152,27 @@ class EpisodeWindow:
         self._lengths: deque[int] = deque(maxlen=size)
         self._successes: deque[bool | None] = deque(maxlen=size)
         self._regrets: deque[float | None] = deque(maxlen=size)
+        self._terms: dict[str, deque[float]] = {name: deque(maxlen=size) for name in terms}
 
-    def add(self, episode_return: float, length: int, success: bool | None = None, regret: float | None = None) -> None:
-        """Take one finished episode in; `success` and `regret` are None where the env does not say."""
+    def add(
+        self,
+        episode_return: float,
+        length: int,
+        success: bool | None = None,
+        regret: float | None = None,
+        terms: Mapping[str, float] | None = None,
+    ) -> None:
+        """Take one finished episode in; `success` and `regret` are None where the env does not say.
+
+        `terms` is what each term of the reward added up to.
+        """
         self.episodes += 1
         self._returns.append(float(episode_return))
         self._lengths.append(int(length))
         self._successes.append(None if success is None else bool(success))
         self._regrets.append(None if regret is None else float(regret))
+        for name, value in (terms or {}).items():
+            self._terms[name].append(float(value))
 
     def statistics(self) -> dict[str, float | None]:
         """Catalogue names and values; None before the first episode, or where no env reports success or regret."""
@@ -173,6 +189,7 @@ class EpisodeWindow:
             "rollout/episodes": self.episodes,
             "rollout/success_rate": sum(known) / len(known) if known else None,
             "rollout/regret": _mean_std(deque(regret for regret in self._regrets if regret is not None))[0],
+            **{f"{TERMS}{name}": _mean_std(values)[0] for name, values in self._terms.items()},
         }
 
     def state(self) -> dict[str, Any]:
@@ -183,6 +200,7 @@ class EpisodeWindow:
             "lengths": list(self._lengths),
             "successes": list(self._successes),
             "regrets": list(self._regrets),
+            "terms": {name: list(values) for name, values in self._terms.items()},
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -193,6 +211,9 @@ class EpisodeWindow:
         successes = (None if success is None else bool(success) for success in state["successes"])
         self._successes = deque(successes, maxlen=self.size)
         regrets = state.get("regrets", ())  # checkpoints of 0.1.0 have none
+        for name, values in state.get("terms", {}).items():
+            if name in self._terms:
+                self._terms[name] = deque(map(float, values), maxlen=self.size)
         self._regrets = deque((None if regret is None else float(regret) for regret in regrets), maxlen=self.size)
 
 

@@ -300,7 +300,7 @@ class Session:
         self._frame += len(given)
         reward = self._reward = float(own[0])
         self._ret += reward
-        self._terms = reward_terms(stage.info)
+        self._terms = {**reward_terms(stage.info), **stage.reward_terms}
         if row.own_reward is not None:
             self._terms[LEARNED_FROM] = float(row.reward[0])
         self._action = action_words(move.actions[0], stage.envs.action_space, self.labels, self.names)

@@ -26,6 +26,7 @@ from gymnast import own_code
 from gymnast.config.algorithms import CONFIGS
 from gymnast.config.load import Resolved, from_saved
 from gymnast.config.schema import SHIPPED_POLICY
+from gymnast.config.shapers import NAMES as SHAPERS
 from gymnast.config.wrappers import SETTINGS
 from gymnast.errors import UsageError
 from gymnast.metrics.sinks.tracked import SHIPPED
@@ -110,6 +111,11 @@ def _env_code(env: dict[str, Any], where: str) -> Iterator[Code]:
         name = wrapper.get("id") if isinstance(wrapper, dict) else wrapper
         if str(name) not in SETTINGS:
             yield Code(f"{where}.wrappers", str(name), _kind(name))
+    terms = _part(_part(env, "rewards"), "terms")
+    for term, settings in terms.items():
+        name = settings.get("shaper") if isinstance(settings, dict) else None
+        if name is not None and str(name) not in SHAPERS:
+            yield Code(f"{where}.rewards.terms.{term}.shaper", str(name), _kind(name))
     for key, value in _texts(env.get("kwargs"), f"{where}.kwargs"):
         if is_reference(value):
             yield Code(key, value, "the environment variable")

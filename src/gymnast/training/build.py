@@ -93,7 +93,7 @@ def _on_policy(setup: Setup, loading: threading.Thread | None) -> OnPolicyTraine
         learner=learner,
         collector=_make_collector(config, plan.n_steps, envs, learner, generator),
         action_generator=generator,
-        window=EpisodeWindow(config.log.window),
+        window=EpisodeWindow(config.log.window, config.env.reward_terms),
         reasons=setup.reasons,
         loading=loading,
     )

@@ -21,6 +21,7 @@ from gymnast.algorithms.base import Coefficients, coefficients
 from gymnast.algorithms.optimizer import Optimizer, make_optimizer
 from gymnast.config.algorithms.base import OffPolicyConfig
 from gymnast.envs.actions import choices_of
+from gymnast.envs.rewards.vector import TERMS
 from gymnast.envs.spaces import stack
 from gymnast.errors import ConfigError, NonFiniteError
 from gymnast.evaluation.evaluate import regret_of, success_of
@@ -57,7 +58,7 @@ class OffPolicyTrainer(Trainer):
         self._row = self.envs.new_row()
         self._obs: np.ndarray = self._row.obs  # type: ignore[assignment]  # without parts: an array
         self.replay = Replay(self.algo.replay_size, self._fields())
-        self._window = EpisodeWindow(self.config.log.window)
+        self._window = EpisodeWindow(self.config.log.window, self.config.env.reward_terms)
         self._begins = True
 
     def _fields(self) -> list[Field]:
@@ -156,7 +157,13 @@ class OffPolicyTrainer(Trainer):
                 terminated[episode.index] = True
                 continue
             next_obs[episode.index] = torch.from_numpy(stack([episode.final_obs], self.envs.observation_space))[0]
-            self._window.add(episode.ret, episode.length, success_of(episode), regret_of(episode))
+            self._window.add(
+                episode.ret,
+                episode.length,
+                success_of(episode),
+                regret_of(episode),
+                episode.infos.get(TERMS),
+            )
         self._check(next_obs, row.reward)
         reward = torch.from_numpy(row.reward)
         self.replay.add(obs=obs, action=action, reward=reward, next_obs=next_obs, terminated=terminated)

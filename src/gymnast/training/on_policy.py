@@ -23,6 +23,7 @@ from gymnast.config.plan import Plan
 from gymnast.config.schedule import Clock, segments
 from gymnast.config.schema import RunConfig
 from gymnast.envs.actions import choices_of, random_actions
+from gymnast.envs.rewards.vector import TERMS
 from gymnast.envs.vector import VectorEnv
 from gymnast.errors import NonFiniteError
 from gymnast.evaluation.evaluate import regret_of, success_of, tensors
@@ -188,7 +189,13 @@ class OnPolicyTrainer(Trainer):
         timer.add("learn", time.perf_counter() - begin)
         for _, episode in ended:
             if episode.final_obs is not None:
-                self.window.add(episode.ret, episode.length, success_of(episode), regret_of(episode))
+                self.window.add(
+                    episode.ret,
+                    episode.length,
+                    success_of(episode),
+                    regret_of(episode),
+                    episode.infos.get(TERMS),
+                )
         counters.advance(self.rollout.length, self.plan.n_envs, updates=result.updates, epochs=result.epochs)
         counters.kl_stops += result.stopped_by_kl
         if self.observer is not None:

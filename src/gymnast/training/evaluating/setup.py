@@ -65,6 +65,8 @@ def _overridden(config: RunConfig, given: dict[str, Any]) -> tuple[EnvConfig, di
         if isinstance(overrides[section], dict):  # only what it names is other than in training
             overrides[section] = {**(training[section] or {}), **overrides[section]}
     evaluation = EnvConfig.model_validate({**training, **overrides})
+    if evaluation.rewards is not None:
+        evaluation.rewards.learn_names(config.reward_names)
     changed = {key: value for key, value in evaluation.model_dump().items() if value != training[key]}
     way = _way_to_play(evaluation, changed, stated=given.get("vectorization"))
     evaluation = evaluation.model_copy(update={"vectorization": way})
@@ -104,6 +106,7 @@ def make_evaluation(config: RunConfig, env_config: EnvConfig) -> tuple[VectorEnv
         kind == "workers" and cores() >= MANY_CORES and by_lanes(env_config, config.eval.episodes or FULL_EPISODES)
     )
     slots = eval_envs(config, native=in_lanes or kind in ("native", "envpool"))
+    env_config = env_config.model_copy(update={"rewards": None})  # only the env's own reward is counted
     return make_envs(env_config, slots), tabular_model_of(env_config)
 
 
