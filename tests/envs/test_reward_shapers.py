@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from contextlib import closing
@@ -24,7 +25,7 @@ GAMMA = 0.98
 
 def made(reference: str, terms: dict[str, Any], **env: Any) -> VectorEnv:
     """One copy of a preset's env with terms, and a discount that the test knows."""
-    rewards = {"terms": terms, "gamma": GAMMA, "own": 0}
+    rewards = {"terms": terms, "discount": GAMMA, "own": 0}
     settings = {"env.rewards": rewards, "env.vectorization": "inprocess", "env.wrappers": []}
     config = resolve(reference, settings=settings | {f"env.{key}": value for key, value in env.items()}).config
     return make_envs(config.env, 1)
@@ -141,7 +142,7 @@ def test_hits_in_pong(pong: Any) -> None:
     """A ball that came from the left and now flies left, with no point between, was hit by the player."""
     objects, rewards, found = pong
     expected = []
-    for before, after in zip(objects, objects[1:], strict=False):
+    for before, after in itertools.pairwise(objects):
         both = before["ball visible"] and after["ball visible"]
         expected.append(float(both and before["ball dx"] > 0 > after["ball dx"]))
     assert [one["hits"] for one in found] == expected
@@ -157,7 +158,7 @@ def test_tracking_in_pong(pong: Any) -> None:
         return -abs(state["ball below player"]) / 210 if coming else 0.0
 
     objects, _, found = pong
-    expected = [GAMMA * phi(after) - phi(before) for before, after in zip(objects, objects[1:], strict=False)]
+    expected = [GAMMA * phi(after) - phi(before) for before, after in itertools.pairwise(objects)]
     np.testing.assert_allclose([one["tracking"] for one in found], expected, atol=1e-9)
     assert np.count_nonzero(expected) > 100
 
@@ -211,7 +212,7 @@ def frozen_lake() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def shaped(term: dict[str, Any], wanted: np.ndarray) -> np.ndarray:
     """What a term pays for every transition [S, A, S′], seen by playing until each of the wanted ones came."""
-    settings = {"env.rewards": {"terms": {"it": term}, "gamma": GAMMA, "own": 0}, "env.wrappers": []}
+    settings = {"env.rewards": {"terms": {"it": term}, "discount": GAMMA, "own": 0}, "env.wrappers": []}
     config = resolve("FrozenLake-v1:ppo", settings={**settings, "env.vectorization": "inprocess"}).config
     found = np.full(wanted.shape, np.nan)
     with closing(make_envs(config.env, 16)) as envs:

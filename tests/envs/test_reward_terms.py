@@ -247,4 +247,4 @@ def test_the_discount_is_the_learners() -> None:
     again = from_saved(made.model_dump(mode="json"), ["algo.gamma=0.5"]).config
     assert again.env.rewards is not None
     assert again.env.rewards.names.gamma == 0.5
-    assert again.env.rewards.gamma is None
+    assert again.env.rewards.discount is None

@@ -107,8 +107,8 @@ class RewardsConfig(Model):
     own: float = 1.0
     """Weight of the env's own reward."""
     terms: dict[str, Annotated[TermConfig, BeforeValidator(_term)]] = Field(default_factory=dict)
-    gamma: float | None = Field(None, ge=0, le=1)
-    """Discount of potentials; `algo.gamma` by default, with which the best policy stays the best."""
+    discount: float | None = Field(None, ge=0, le=1)
+    """Of potentials; `algo.gamma` by default, with which the best policy stays the best."""
     _names: Names = PrivateAttr(default_factory=Names)
 
     @property

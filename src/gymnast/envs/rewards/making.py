@@ -90,10 +90,10 @@ def _foreign(reference: str) -> Any:
 
 
 def _discount(rewards: RewardsConfig, name: str) -> float:
-    if rewards.gamma is not None:
-        return rewards.gamma
+    if rewards.discount is not None:
+        return rewards.discount
     if rewards.names.gamma is None:
         raise ConfigError(
-            f"env.rewards.terms.{name}: a potential needs one discount, and algo.gamma is none: set env.rewards.gamma."
+            f"env.rewards.terms.{name}: a potential needs one discount, and algo.gamma is none: set env.rewards.discount."
         )
     return rewards.names.gamma
