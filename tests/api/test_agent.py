@@ -15,6 +15,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 
 import gymnast
 from gymnast.errors import UsageError
+from gymnast.metrics.sinks.jsonl import MetricRows
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +105,7 @@ def test_runs_metrics_and_comparisons(agent: gymnast.Agent) -> None:
     metrics = oldest.metrics("env_steps", "rollout/ep_rew_mean")
     assert list(metrics) == ["env_steps", "rollout/ep_rew_mean"]
     assert metrics["env_steps"][-1] == 4096
-    rows = oldest.metrics_path.read_text().count("\n")
+    rows = len(list(MetricRows(oldest.metrics_path)))
     assert {array.shape for array in oldest.metrics().values()} == {(rows,)}
     frame = oldest.frame(library="polars")
     assert isinstance(frame, polars.DataFrame)

@@ -15,6 +15,7 @@ from studio_process import Studio
 pytest.importorskip("playwright", reason="pip install playwright")
 from playwright.sync_api import expect
 
+from gymnast.metrics.sinks.jsonl import MetricRows
 from gymnast.runs.labels import change_tags, write_note
 from gymnast.runs.store import Run
 
@@ -80,7 +81,7 @@ def test_what_is_saved_is_what_was_logged(page: Any, studio: Studio, tmp_path: P
         with page.expect_download() as download:
             page.get_by_role("button", name=kind).click()
         download.value.save_as(tmp_path / kind)
-    written = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
+    written = MetricRows(run.metrics_path)
     expected = [(row["env_steps"], row["train/entropy"]) for row in written if row["train/entropy"] is not None]
     with (tmp_path / "CSV").open() as file:
         found = [(int(row["env_steps"]), float(row["value"])) for row in csv.DictReader(file)]

@@ -13,11 +13,12 @@ from made_runs import finished_run
 from studio_process import Studio, python
 from websockets.sync.client import connect
 
+from gymnast.metrics.sinks.jsonl import MetricRows
 from gymnast.runs.store import Run
 
 
 def rows(run: Run) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
+    return list(MetricRows(run.metrics_path))
 
 
 def newest(studio: Studio) -> Run:

@@ -331,6 +331,7 @@ def test_no_process_outlives_the_trainer(number: signal.Signals, folder: Path) -
     here = Run(wait_for_rows(trainer, folder / "runs", 3))
     while not (started := children(trainer.pid)):
         time.sleep(0.01)
+    time.sleep(1.0)  # long enough for films at the end, which would play in the env that hangs
     os.kill(trainer.pid, number)
     _, err = trainer.communicate(timeout=60)
     assert trainer.returncode == (-9 if number == signal.SIGKILL else 130), err

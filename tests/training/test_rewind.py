@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 from gymnast.config.load import Resolved, from_saved
 from gymnast.errors import UsageError
+from gymnast.metrics.sinks.jsonl import MetricRows
 from gymnast.runs import checkpoint
 from gymnast.runs.store import Run
 from gymnast.training.diagnostics.rewind import Rewound, rewind
@@ -102,7 +103,7 @@ def test_the_numbers_fit_together(tmp_path: Path) -> None:
     assert second["minibatch.obs"].shape == (32, 4)
     assert second["outputs.value"].shape == second["loss.d_value"].shape == (32,)
     assert about["updates_in_iteration"] == 4
-    row = json.loads(trained.metrics_path.read_text().splitlines()[2])
+    row = list(MetricRows(trained.metrics_path))[2]
     for key in ("train/policy_loss", "train/value_loss", "train/entropy"):
         assert sum(one[key] for one in about["losses"]) / 4 == pytest.approx(row[key], rel=1e-5)
     assert about["coefficients"]["learning_rate"] == pytest.approx(row["train/learning_rate"])

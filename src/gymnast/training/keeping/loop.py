@@ -298,7 +298,8 @@ class Loop:
             alerts=sum(alert.severity != "info" for alert in self.log.watch.alerts),
         )
         self.reporter.result(result)
-        self._show(result)
+        # An evaluation that a signal did not wait for may have met an env that hangs: an episode of a film would hang too.
+        self._show(result, films=not self.rounds.is_open)
         self.reporter.finished(result, self.timer)
         self._tell_end(result)
         return result
