@@ -22,6 +22,7 @@ from gymnast.envs.drawing import why_black
 from gymnast.errors import EnvError
 from gymnast.evaluation.video import VideoWriter, write_about
 from gymnast.play import commands
+from gymnast.play.course import Course
 from gymnast.play.datasets import DatasetRecorder
 from gymnast.play.headless import episode_line, play_headless, summary_line
 from gymnast.play.opening import open_session
@@ -69,7 +70,12 @@ def play_game(
             recorders.append(dataset)
             stack.callback(dataset.close)
         drawn = video is not None or not headless
-        session = _open(game, drawn, episodes, seed, fps, recorders)
+        try:
+            session = _open(game, drawn, episodes, seed, fps, recorders)
+        except EnvError as error:
+            if drawn and "cannot render" in str(error):
+                raise EnvError(f"{error} It can be played with --headless and without --record.") from error
+            raise
         stack.callback(session.close)
         interrupted = stack.enter_context(_ending_at_signals(session, unfinished))
         if not as_json:
@@ -101,32 +107,43 @@ class _Told:
 
 def serve_game(game: Game, out: BinaryIO, *, seed: int, fps: float | None) -> None:
     """Play for the process at the other end of stdin and `out`."""
-    from gymnast.play.piped import Front  # the encoders of pictures, which windows and terminals do without
+    from gymnast.play.piped import Blind, Front  # the encoders of pictures, which windows and terminals do without
 
-    session = _open(game, True, None, seed, fps, [])
+    course, blind = Course(), None
+    try:
+        session = _open(game, True, None, seed, fps, [course])
+        _check_picture(session)
+    except EnvError as error:
+        # An env that cannot be made at all says so here; one that only cannot draw is played by its numbers.
+        session = _open(game, False, None, seed, fps, [course])
+        blind = Blind(str(error), game.spec)
     with closing(session), _ending_at_signals(session, None):
-        Front(session, game.title, out).run()
+        Front(session, game.title, out, course, blind).run()
+
+
+def _check_picture(session: Session) -> None:
+    """Draw once; a session that cannot is closed."""
+    try:
+        session.picture()
+    except EnvError:
+        session.close()
+        raise
 
 
 def _open(
     game: Game, drawn: bool, episodes: int | None, seed: int, fps: float | None, recorders: list[Recorder]
 ) -> Session:
-    try:
-        return open_session(
-            game.env,
-            game.spec,
-            game.mode,
-            drawn=drawn,
-            policy=game.policy,
-            seed=seed,
-            fps=fps,
-            episodes=episodes,
-            recorders=recorders,
-        )
-    except EnvError as error:
-        if drawn and "cannot render" in str(error):
-            raise EnvError(f"{error} It can be played with --headless and without --record.") from error
-        raise
+    return open_session(
+        game.env,
+        game.spec,
+        game.mode,
+        drawn=drawn,
+        policy=game.policy,
+        seed=seed,
+        fps=fps,
+        episodes=episodes,
+        recorders=recorders,
+    )
 
 
 @contextmanager

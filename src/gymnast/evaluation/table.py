@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gymnast.config.spec import Component, EnvSpec
+from gymnast.config.spec import EnvSpec
+from gymnast.evaluation.components import components
 from gymnast.evaluation.labels import action_label
 from gymnast.evaluation.trace import EpisodeTrace
 from gymnast.metrics.parquet import Kind
 
-MOST_COMPONENTS = 64
-"""Of one part of an observation; images are no columns."""
 Row = dict[str, Any]
 
 
@@ -30,7 +29,7 @@ def rows_of(trace: EpisodeTrace, spec: EnvSpec) -> Iterator[Row]:
     """One row per step. What the trace does not know (probabilities of continuous actions …) has no column."""
     for step in range(len(trace)):
         row: Row = {"step": step}
-        row |= _observation(trace.observations[step], spec)
+        row |= components(trace.observations[step], spec)
         row |= _action(trace.actions[step], spec)
         row["executed"] = str(trace.executed[step])
         if trace.log_probs:
@@ -48,27 +47,11 @@ def rows_of(trace: EpisodeTrace, spec: EnvSpec) -> Iterator[Row]:
             row["return"] = float(trace.returns[step])
         if trace.advantages is not None:
             row["advantage"] = float(trace.advantages[step])
+        if trace.td_errors is not None:
+            row["td_error"] = float(trace.td_errors[step])
         row["terminated"] = int(trace.terminations[step])
         row["truncated"] = int(trace.truncations[step])
         yield row
-
-
-def _observation(obs: Any, spec: EnvSpec) -> Row:
-    """Components by the names of the spec, else by number; parts of a Dict by theirs."""
-    if isinstance(obs, dict):
-        return {name: value for part, inner in obs.items() for name, value in _part(str(part), inner, ()).items()}
-    return _part("", obs, spec.observation)
-
-
-def _part(part: str, value: Any, named: list[Component] | tuple[()]) -> Row:
-    numbers = np.asarray(value).reshape(-1)
-    if numbers.size > MOST_COMPONENTS:
-        return {}
-    names = [component.name for component in named]
-    if len(names) != numbers.size:
-        names = [str(number) for number in range(numbers.size)] if numbers.size > 1 else [""]
-    prefix = ["obs", part] if part else ["obs"]
-    return {".".join([*prefix, name] if name else prefix): one.item() for name, one in zip(names, numbers)}
 
 
 def _action(action: Any, spec: EnvSpec) -> Row:

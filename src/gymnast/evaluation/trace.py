@@ -21,6 +21,7 @@ from gymnast.evaluation.acting import Actor, Choice
 from gymnast.evaluation.evaluate import MAX_EPISODE_STEPS
 from gymnast.evaluation.film import Caption, Film
 from gymnast.evaluation.stage import DEFAULT_FPS, Stage
+from gymnast.evaluation.terms import reward_terms
 from gymnast.policies.base import Policy
 from gymnast.rollout.returns import Floats, Steps
 
@@ -76,8 +77,7 @@ class EpisodeTrace:
     own_rewards: list[float] = field(default_factory=list)
     """The env's own, before any wrapper of rewards."""
     terms: list[dict[str, float]] = field(default_factory=list)
-    """What the env says its reward is made of (the numbers in its info whose names begin with `reward`), and what each term of
-    `env.rewards` added."""
+    """What the env says its reward is made of, and what each term of `env.rewards` added."""
     terminations: list[bool] = field(default_factory=list)
     """A lost life may set it before the end."""
     truncations: list[bool] = field(default_factory=list)
@@ -241,7 +241,7 @@ class _Recorder:
         trace.rewards.append(float(row.reward[0]))
         trace.own_rewards.append(float(row.reward[0] if row.own_reward is None else row.own_reward[0]))
         self.ret += trace.own_rewards[-1]
-        trace.terms.append({**_terms(stage.info), **stage.reward_terms})
+        trace.terms.append({**reward_terms(stage.info), **stage.reward_terms})
         trace.terminations.append(bool(row.terminated[0]))
         trace.truncations.append(bool(row.truncated[0]))
         return ended
@@ -295,12 +295,6 @@ def _ending(trace: EpisodeTrace) -> str:
     if trace.cut:
         return "the film ends here, the episode goes on"
     return "end of the episode" if trace.terminated else "time limit"
-
-
-def _terms(info: dict[str, Any]) -> dict[str, float]:
-    """Parts of the reward that an env names, as MuJoCo's do."""
-    named = {name: value for name, value in info.items() if name.startswith("reward")}
-    return {name: float(value) for name, value in named.items() if isinstance(value, (int, float, np.number))}
 
 
 def _copy(obs: Any) -> Any:

@@ -3,6 +3,7 @@
 In, one JSON object per line: `{"press": "left"}`, `{"release": "left"}` (null: all), `{"command": "pause"}`,
 `{"mode": "random"}`, `{"fps": 30}`, `{"record": "cartpole/human"}` (null: stop), `{"seen": 1}`.
 Out, one message after the other: its length and the length of its JSON (4 bytes each, big endian), the JSON, a PNG or JPEG.
+An env that draws no pictures sends its observation as numbers instead.
 
 A picture is made only when the reader has `seen` the ones before, up to two: a slow reader sees fewer moments, never old
 ones. The end of stdin ends the session.
@@ -18,16 +19,20 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, BinaryIO
 
 import av
 import numpy as np
 
+from gymnast.config.spec import EnvSpec
 from gymnast.envs.drawing import why_black
+from gymnast.envs.spaces import row as obs_row
 from gymnast.errors import GymnastError
+from gymnast.evaluation.components import components
 from gymnast.play import commands
+from gymnast.play.course import Course
 from gymnast.play.datasets import DatasetRecorder
 from gymnast.play.session import Session
 
@@ -44,8 +49,10 @@ BLACK_AFTER = 30
 class Front:
     """Plays a session for the process at the other end."""
 
-    def __init__(self, session: Session, title: str, out: BinaryIO) -> None:
+    def __init__(self, session: Session, title: str, out: BinaryIO, course: Course, blind: Blind | None = None) -> None:
+        """`course` hears the session's steps. `blind` stands in for pictures where the env draws none."""
         self._session, self._title, self._out = session, title, out
+        self._course, self._blind = course, blind
         self._wishes: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._ahead = 0
         self._recorder: DatasetRecorder | None = None
@@ -60,20 +67,22 @@ class Front:
         shown: Any = None
         told = 0
         try:
-            self._send({"game": game_of(session, self._title)})
+            no_picture = None if self._blind is None else self._blind.reason
+            self._send({"game": game_of(session, self._title) | {"no_picture": no_picture}})
             while not session.over:
                 self._take(session.idle_for(time.monotonic()))
                 session.advance(time.monotonic())
                 if self._ahead >= AHEAD:
                     continue
-                view, picture = session.view(), session.picture()
+                view, picture = session.view(), self._picture()
                 now = (view, id(picture), session.fps, self._told)
                 if now == shown:
                     continue
                 moment = {"view": asdict(view), "fps": session.fps, **self._told, **self._state()}
                 moment["ended"] = [asdict(result) for result in session.results[told:]]
+                moment["course"] = self._course.news()
                 told = len(session.results)
-                new = shown is None or shown[1] != id(picture)
+                new = picture is not None and (shown is None or shown[1] != id(picture))
                 shown = now
                 self._send(moment, self._pictures.encoded(picture) if new else b"")
                 self._ahead += 1
@@ -82,9 +91,16 @@ class Front:
         finally:
             self._stop_recording()
 
+    def _picture(self) -> Any:
+        if self._blind is None:
+            return self._session.picture()
+        return None
+
     def _state(self) -> dict[str, Any]:
         recorder = self._recorder
         state: dict[str, Any] = {"black": self._pictures.remark}
+        if self._blind is not None:
+            state["observation"] = list(self._blind.numbers(self._session).items())
         if recorder is not None:
             state["recording"] = {"id": recorder.dataset_id, "episodes": recorder.episodes, "steps": recorder.steps}
         return state
@@ -154,6 +170,19 @@ class Front:
         text = json.dumps(finite(message), allow_nan=False, separators=(",", ":")).encode()
         self._out.write(SIZES.pack(len(text) + len(picture), len(text)) + text + picture)
         self._out.flush()
+
+
+@dataclass(frozen=True)
+class Blind:
+    """What is shown of an env that draws no pictures: its observation, number by number."""
+
+    reason: str
+    """Why there is no picture."""
+    spec: EnvSpec
+
+    def numbers(self, session: Session) -> dict[str, Any]:
+        """The numbers by name; of an image there are none."""
+        return components(obs_row(session.stage.row.obs, 0), self.spec)
 
 
 class Pictures:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -46,6 +46,10 @@ class Step:
     frame: int
     """Frames of the game since the episode began."""
     picture: Draw
+    terms: Mapping[str, float]
+    """What the reward is made of, where the env says so."""
+    value: float | None
+    """What the policy expects from where the step led; None without a policy that has a critic, and at the end."""
 
 
 class Recorder(Protocol):

@@ -16,7 +16,7 @@ from gymnast.play import commands
 from gymnast.play.commands import SPEEDS
 from gymnast.play.players import HUMAN, POLICY, ImpossibleError, Move, Person, Player
 from gymnast.play.recording import Recorder, Start, Step
-from gymnast.play.view import LEARNED_FROM, Result, View, action_words, reward_terms
+from gymnast.play.view import LEARNED_FROM, Result, View, action_words, shown_terms
 
 LAG = 0.05
 """Seconds of play that are made up for after a delay; what is older is lost, so that nothing races."""
@@ -300,7 +300,7 @@ class Session:
         self._frame += len(given)
         reward = self._reward = float(own[0])
         self._ret += reward
-        self._terms = {**reward_terms(stage.info), **stage.reward_terms}
+        self._terms = {**shown_terms(stage.info), **stage.reward_terms}
         if row.own_reward is not None:
             self._terms[LEARNED_FROM] = float(row.reward[0])
         self._action = action_words(move.actions[0], stage.envs.action_space, self.labels, self.names)
@@ -309,7 +309,10 @@ class Session:
         if ended is not None:
             self._end(ended)
         self._look()
-        step = Step(stage, move.actions, given, self.mode, reward, ended, self._frame, self.picture)
+        value = None
+        if self._opinion is not None:
+            value = self._opinion.value
+        step = Step(stage, move.actions, given, self.mode, reward, ended, self._frame, self.picture, self._terms, value)
         for recorder in self._recorders:
             recorder.step(step)
         return len(given)

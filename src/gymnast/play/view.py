@@ -10,9 +10,8 @@ import numpy as np
 from gymnasium import spaces
 
 from gymnast.envs.keyboard import label_of
+from gymnast.evaluation.terms import PREFIX, reward_terms
 
-TERMS = "reward_"
-"""How the keys of `info` begin in which envs tell what a reward is made of (Gymnasium's MuJoCo envs do)."""
 NAMED = 2
 """Numbers of an action that are told with their names; more of them would not fit into a line."""
 LEARNED_FROM = "after wrappers"
@@ -78,13 +77,9 @@ class View:
     last: Result | None = None
 
 
-def reward_terms(info: Mapping[str, Any]) -> dict[str, float]:
-    """What the last reward is made of: `info["reward_terms"]`, else the numbers named `reward_…`."""
-    told = info.get("reward_terms")
-    if isinstance(told, Mapping):
-        return {str(name): float(part) for name, part in told.items() if _is_number(part)}
-    named = {key.removeprefix(TERMS): part for key, part in info.items() if str(key).startswith(TERMS)}
-    return {name: float(part) for name, part in named.items() if _is_number(part)}
+def shown_terms(info: Mapping[str, Any]) -> dict[str, float]:
+    """What the last reward is made of, by short names."""
+    return {name.removeprefix(PREFIX): part for name, part in reward_terms(info).items()}
 
 
 def action_words(action: np.ndarray, space: spaces.Space, labels: Sequence[str], names: Sequence[str]) -> str:
@@ -102,7 +97,3 @@ def _short(number: Any) -> str:
     if np.issubdtype(type(number), np.integer):
         return str(int(number))
     return f"{float(number):+.2f}"
-
-
-def _is_number(part: Any) -> bool:
-    return isinstance(part, (int, float, np.number)) and not isinstance(part, bool)

@@ -57,9 +57,19 @@ def read_series(
 
 def metric_names(run: Run) -> tuple[str, ...]:
     """What a run logs, in the order of its rows."""
-    columns = Columns(run.metrics_path, lambda name: False)
-    columns.read()
-    return tuple(columns.names)
+    return LiveNames(run).now()
+
+
+class LiveNames:
+    """What a run that may still grow logs. It remembers how far it has read; one reader uses it."""
+
+    def __init__(self, run: Run) -> None:
+        self._columns = Columns(run.metrics_path, lambda name: False)
+
+    def now(self) -> tuple[str, ...]:
+        """All names so far, in the order of the rows."""
+        self._columns.read()
+        return tuple(self._columns.names)
 
 
 class LiveMetrics:
@@ -82,6 +92,10 @@ class LiveMetrics:
         self._columns.read()
         return self._from(0)
 
+    def within(self, low: float, high: float) -> tuple[Series, ...]:
+        """What is known between two places on the axis, thinned anew: what a zoom shows. One point on each side belongs to it."""
+        return self._from(0, (low, high))
+
     def news(self) -> News:
         """What was written since the last look, and no more than that is read.
 
@@ -96,11 +110,11 @@ class LiveMetrics:
         after = None if axis is None else axis.before(first)
         return News(complete=known == 0 or after is None, after=after, series=self._from(first))
 
-    def _from(self, first: int) -> tuple[Series, ...]:
+    def _from(self, first: int, window: tuple[float, float] | None = None) -> tuple[Series, ...]:
         wanted = self._selection.among(self._columns.names)
-        return tuple(self._series(one, first) for one in wanted)
+        return tuple(self._series(one, first, window) for one in wanted)
 
-    def _series(self, wanted: Wanted, first: int) -> Series:
+    def _series(self, wanted: Wanted, first: int, window: tuple[float, float] | None) -> Series:
         columns = self._columns.columns
         x, y = np.zeros(0), np.zeros(0)
         if wanted.column in columns and AXES[self._axis] in columns:
@@ -112,6 +126,10 @@ class LiveMetrics:
         finite, placed = np.isfinite(y), np.isfinite(x)
         nonfinite = x[placed & ~finite]
         x, y = x[placed & finite], y[placed & finite]
+        if window is not None:
+            begin, end = np.searchsorted(x, window[0]), np.searchsorted(x, window[1], side="right")
+            inside = slice(max(0, begin - 1), end + 1)
+            x, y = x[inside], y[inside]
         count = len(x)
         if self._points is not None:
             kept = thinned(x, y, self._points)

@@ -141,9 +141,11 @@ def find_runs(references: Sequence[str], root: Path | None = None, *, paths: boo
     return resolve_runs(runs_root(root), references, paths=paths)
 
 
-def details(run: Run) -> RunDetails:
-    """What the folder of a run says about it."""
-    rows, config = rows_of(run), run.config()
+def details(run: Run, *, with_rows: bool = True) -> RunDetails:
+    """What the folder of a run says about it. Without rows of metrics, which take a second where they are many."""
+    rows, config = None, run.config()
+    if with_rows:
+        rows = rows_of(run)
     return RunDetails(
         id=run.id,
         folder=str(run.folder),

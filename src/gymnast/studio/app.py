@@ -24,6 +24,7 @@ from gymnast.studio.glimpses import Glimpses
 from gymnast.studio.guard import Guard
 from gymnast.studio.jobs import Jobs
 from gymnast.studio.live import Live
+from gymnast.studio.names import Names
 from gymnast.studio.playing import Playing
 
 WARM_AFTER = 1.5
@@ -33,7 +34,7 @@ WARM_AFTER = 1.5
 def make_app(root: Path, *, hosts: Collection[str], token: str | None = None) -> Starlette:
     """The studio for the runs in `root`. `hosts` and `token`: who may ask, see `guard`."""
     glimpses, jobs, live = Glimpses(root), Jobs(root), Live(root)
-    playing = Playing(root)
+    playing, names = Playing(root), Names()
 
     def about(request: Request) -> Any:
         return {"version": __version__, "root": str(root.resolve())}
@@ -52,8 +53,8 @@ def make_app(root: Path, *, hosts: Collection[str], token: str | None = None) ->
     return Starlette(
         routes=[
             Route("/api/about", answer(about)),
-            *runs.routes(root, glimpses),
-            *curves.routes(root),
+            *runs.routes(root, glimpses, names),
+            *curves.routes(root, names),
             *configs.routes(),
             *processes.routes(root, jobs),
             *traces.routes(root, jobs),

@@ -11,16 +11,17 @@ from starlette.routing import Route
 from gymnast.errors import UsageError
 from gymnast.runs.store import Run
 from gymnast.service.compare import group_curves, group_runs, side_by_side
-from gymnast.service.metrics import DEFAULT_AXIS, metric_names, read_series
+from gymnast.service.metrics import DEFAULT_AXIS, read_series
 from gymnast.service.runs import find_runs
 from gymnast.studio.answers import answer, number, words
+from gymnast.studio.names import Names
 
 DEFAULT_POINTS = 800
 MOST_POINTS = 20_000
 MOST_RUNS = 200
 
 
-def routes(root: Path) -> list[Route]:
+def routes(root: Path, known: Names) -> list[Route]:
     """All of them, for the runs in `root`."""
 
     def asked(request: Request) -> list[Run]:
@@ -41,7 +42,7 @@ def routes(root: Path) -> list[Route]:
         return group_curves(asked(request), metric, axis=_axis(request))
 
     def names(request: Request) -> Any:
-        return list(dict.fromkeys(name for run in asked(request) for name in metric_names(run)))
+        return list(dict.fromkeys(name for run in asked(request) for name in known.of(run)))
 
     def compared(request: Request) -> Any:
         runs = asked(request)

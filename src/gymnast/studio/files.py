@@ -27,7 +27,7 @@ def routes(root: Path) -> list[Route | Mount]:
 
     def video(request: Request) -> Any:
         name = request.path_params["name"]
-        for one in details(named(root, request)).videos:
+        for one in details(named(root, request), with_rows=False).videos:
             if one.name == name:
                 return FileResponse(one.path, content_disposition_type="inline", filename=one.name)
         return problem("This run has no such video.", 404)

@@ -2,7 +2,7 @@
 
 A page says what it shows, `{"runs": true}` or `{"curves": {"runs": [...], "metrics": [...], "axis": "vec_steps"}}`; each
 replaces what it said before, and null ends it. Files are looked at about once a second, in a thread, and only what changed
-is sent.
+is sent. `{"window": [low, high]}` asks once for the points of the curves between two places, which a zoom shows.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,8 @@ EVERY = 0.8
 """Seconds between two looks."""
 MOST_CURVE_RUNS = 100
 POINTS = 1200
+TOPICS = ("runs", "curves", "window")
+"""In the order in which a message with several of them is taken: a window is one of the curves before it."""
 Look = Callable[[], Any]
 
 
@@ -39,55 +43,109 @@ class Live:
     async def endpoint(self, socket: WebSocket) -> None:
         """Serve one page until it leaves."""
         await socket.accept()
-        looks: dict[str, asyncio.Task[None]] = {}
+        page = _Page(self._root, socket)
         try:
             while True:
                 for topic, wanted in _wishes(await socket.receive_text()).items():
-                    _end(looks.pop(topic, None))
-                    if wanted:
-                        looks[topic] = asyncio.create_task(self._tell(socket, topic, wanted))
+                    page.wish(topic, wanted)
         except (WebSocketDisconnect, RuntimeError):  # the latter: it left while something was sent
             pass
         finally:
-            for task in looks.values():
-                _end(task)
+            page.leave()
 
-    async def _tell(self, socket: WebSocket, topic: str, wanted: Any) -> None:
+
+class _Page:
+    """What one page wants to hear."""
+
+    def __init__(self, root: Path, socket: WebSocket) -> None:
+        self._root, self._socket = root, socket
+        self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self._curves: Curves | None = None
+
+    def wish(self, topic: str, wanted: Any) -> None:
+        """Hear about a topic from now on, and no more of what was asked for before."""
+        self._end(topic)
+        if topic == "curves":
+            self._end("window")
+            self._curves = None
+        if topic == "window":
+            self._look_into(wanted)
+        elif topic == "runs" and wanted:
+            self._start(topic, Feed(self._root).news)
+        elif wanted and isinstance(wanted, dict):
+            self._curves = Curves(self._root, wanted)
+            self._start(topic, self._curves.news)
+
+    def _look_into(self, window: Any) -> None:
+        curves, places = self._curves, _places(window)
+        if curves is not None and places is not None:
+            self._tasks["window"] = asyncio.create_task(self._tell_once("window", lambda: curves.within(*places)))
+
+    def _start(self, topic: str, look: Look) -> None:
+        self._tasks[topic] = asyncio.create_task(self._tell(topic, look))
+
+    def _end(self, topic: str) -> None:
+        task = self._tasks.pop(topic, None)
+        if task is not None:
+            task.cancel()
+
+    def leave(self) -> None:
+        """Nobody hears any more."""
+        for topic in list(self._tasks):
+            self._end(topic)
+
+    async def _tell(self, topic: str, look: Look) -> None:
         """Look again and again, and send what is new."""
+        while await self._tell_once(topic, look):
+            await asyncio.sleep(EVERY)
+
+    async def _tell_once(self, topic: str, look: Look) -> bool:
+        """Look, and send what is new; whether there is sense in looking again."""
         try:
-            look = await run_in_threadpool(self._look, topic, wanted)
-            while True:
-                news = await run_in_threadpool(look)
-                if news is not None:
-                    await _send(socket, {topic: news})
-                await asyncio.sleep(EVERY)
+            news = await run_in_threadpool(look)
+            if news is not None:
+                await _send(self._socket, {topic: news})
         except GymnastError as error:
-            await _send(socket, {"error": str(error), "topic": topic})
+            await _send(self._socket, {"error": str(error), "topic": topic})
+            return False
         except (WebSocketDisconnect, RuntimeError):
-            return
-
-    def _look(self, topic: str, wanted: Any) -> Look:
-        if topic == "runs":
-            return Feed(self._root).news
-        return _curves(self._root, wanted if isinstance(wanted, dict) else {})
+            return False
+        return True
 
 
-def _curves(root: Path, wanted: dict[str, Any]) -> Look:
-    """Points of curves that are new; `complete` ones replace what was known."""
-    runs = find_runs(_texts(wanted.get("runs"))[:MOST_CURVE_RUNS], root, paths=False)
-    metrics, axis = _texts(wanted.get("metrics")), str(wanted.get("axis") or DEFAULT_AXIS)
-    readers = [LiveMetrics(run, metrics, axis=axis, points=POINTS) for run in runs]
+class Curves:
+    """Curves of some runs, kept in memory as long as a page shows them."""
 
-    def look() -> list[dict[str, Any]] | None:
+    def __init__(self, root: Path, wanted: dict[str, Any]) -> None:
+        self._root, self._wanted = root, wanted
+        self._readers: list[LiveMetrics] | None = None
+        self._lock = threading.Lock()
+        """A zoom may come while the file is read."""
+
+    def news(self) -> list[dict[str, Any]] | None:
+        """Points that are new; `complete` ones replace what was known."""
         found: list[dict[str, Any]] = []
-        for reader in readers:
-            news = reader.news()
-            for one in news.series:
-                if news.complete or len(one.x) or len(one.nonfinite):
-                    found.append({**plain(one), "complete": news.complete, "after": news.after})
+        with self._lock:
+            for reader in self._opened():
+                news = reader.news()
+                for one in news.series:
+                    if news.complete or len(one.x) or len(one.nonfinite):
+                        found.append({**plain(one), "complete": news.complete, "after": news.after})
         return found or None
 
-    return look
+    def within(self, low: float, high: float) -> dict[str, Any]:
+        """All points between two places, as many as a screen can show."""
+        with self._lock:
+            series = [plain(one) for reader in self._opened() for one in reader.within(low, high)]
+        return {"low": low, "high": high, "series": series}
+
+    def _opened(self) -> list[LiveMetrics]:
+        if self._readers is None:
+            wanted = self._wanted
+            runs = find_runs(_texts(wanted.get("runs"))[:MOST_CURVE_RUNS], self._root, paths=False)
+            metrics, axis = _texts(wanted.get("metrics")), str(wanted.get("axis") or DEFAULT_AXIS)
+            self._readers = [LiveMetrics(run, metrics, axis=axis, points=POINTS) for run in runs]
+        return self._readers
 
 
 def _wishes(text: str) -> dict[str, Any]:
@@ -97,16 +155,20 @@ def _wishes(text: str) -> dict[str, Any]:
         return {}
     if not isinstance(wishes, dict):
         return {}
-    return {topic: wishes[topic] for topic in ("runs", "curves") if topic in wishes}
+    return {topic: wishes[topic] for topic in TOPICS if topic in wishes}
 
 
 def _texts(value: Any) -> list[str]:
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
-def _end(task: asyncio.Task[None] | None) -> None:
-    if task is not None:
-        task.cancel()
+def _places(window: Any) -> tuple[float, float] | None:
+    """Two places on the axis, the lower one first."""
+    if not isinstance(window, list) or len(window) != 2:
+        return None
+    if not all(isinstance(one, (int, float)) and not isinstance(one, bool) and math.isfinite(one) for one in window):
+        return None
+    return float(window[0]), float(window[1])
 
 
 async def _send(socket: WebSocket, message: dict[str, Any]) -> None:

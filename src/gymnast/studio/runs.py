@@ -13,17 +13,18 @@ from gymnast.metrics.catalogue import load_catalogue, split_name
 from gymnast.runs.labels import change_tags, write_note
 from gymnast.runs.store import Run
 from gymnast.service.health import diagnosis_of
-from gymnast.service.metrics import metric_names
 from gymnast.service.runs import details, find_run
 from gymnast.service.settings import run_card
+from gymnast.service.time_split import time_split
 from gymnast.studio.answers import answer, change
 from gymnast.studio.feed import listed
 from gymnast.studio.glimpses import Glimpses
+from gymnast.studio.names import Names
 
 MOST_LOG_BYTES = 400_000
 
 
-def routes(root: Path, glimpses: Glimpses) -> list[Route]:
+def routes(root: Path, glimpses: Glimpses, names: Names) -> list[Route]:
     """All of them, for the runs in `root`."""
 
     def every(request: Request) -> Any:
@@ -31,14 +32,17 @@ def routes(root: Path, glimpses: Glimpses) -> list[Route]:
 
     def one(request: Request) -> Any:
         run = named(root, request)
-        found = details(run)
+        found = details(run, with_rows=False)
         return {"details": found, "env": _env_of(run), "report": report_of(run) is not None}
 
     def settings(request: Request) -> Any:
         return run_card(named(root, request))
 
     def metrics(request: Request) -> Any:
-        return [metric_card(name) for name in load_catalogue().order(metric_names(named(root, request)))]
+        return [metric_card(name) for name in load_catalogue().order(names.of(named(root, request)))]
+
+    def time(request: Request) -> Any:
+        return time_split(named(root, request))
 
     def health(request: Request) -> Any:
         return diagnosis_of(named(root, request)).as_json()
@@ -66,6 +70,7 @@ def routes(root: Path, glimpses: Glimpses) -> list[Route]:
         Route("/api/runs/{run}", answer(one)),
         Route("/api/runs/{run}/settings", answer(settings)),
         Route("/api/runs/{run}/metrics", answer(metrics)),
+        Route("/api/runs/{run}/time", answer(time)),
         Route("/api/runs/{run}/diagnosis", answer(health)),
         Route("/api/runs/{run}/log", answer(log)),
         Route("/api/runs/{run}/tags", change(tags), methods=["POST"]),

@@ -1,36 +1,61 @@
 // A line chart: series with their own x values, bands, a shared cursor, linear or logarithmic.
+// Drag zooms, Shift and drag (or a sideways wheel) pans, Ctrl and the wheel zooms at the pointer, a double click shows all.
 import uPlot from "/web/vendor/uplot.js";
-import { html, useEffect, useLayoutEffect, useRef } from "/web/lib/preact.js";
+import { html, useLayoutEffect, useRef } from "/web/lib/preact.js";
 import { count, number } from "/web/lib/format.js";
 import { token, useTheme } from "/web/lib/theme.js";
+import { onZoom, zoomed, zoomTo } from "/web/lib/zoom.js";
+import { hand } from "/web/components/chart-hand.js";
 
 const shared = uPlot.sync("cursor");
+// Charts share the place of the pointer. What is zoomed goes by lib/zoom.js: their axes may differ.
+const SHARED_EVENTS = new Set(["mousemove", "mouseleave", "mouseenter"]);
+const ofPointer = (type) => SHARED_EVENTS.has(type);
 
 // `series`: [{label, colour, x, y, low?, high?, dashed?, points?}]. `line`: a height with a name, such as a threshold.
 export function Chart({ series, height = 190, log = false, logX = false, line = null, xName = "vec_steps", precision = 4, onReady }) {
   const box = useRef(null);
   const plot = useRef(null);
+  const shown = useRef(null);
   const shape = JSON.stringify([series.map(({ label, colour, low, dashed, points }) => [label, colour, Boolean(low), dashed, points]), log, logX, xName, line]);
   const theme = useTheme();
 
   useLayoutEffect(() => {
     const made = new uPlot(options({ series, height, log, logX, line, xName, precision, width: box.current.clientWidth }), joined(series), box.current);
     plot.current = made;
+    shown.current = series;
     onReady?.(made);
+    show(made, zoomed());
+    const stop = onZoom((range) => show(made, range));
     const sized = new ResizeObserver(() => made.setSize({ width: Math.max(60, box.current.clientWidth), height }));
     sized.observe(box.current);
     return () => {
       sized.disconnect();
+      stop();
       made.destroy();
       plot.current = null;
     };
   }, [shape, theme, height]);
 
-  useEffect(() => {
-    plot.current?.setData(joined(series));
+  useLayoutEffect(() => {
+    if (!plot.current || shown.current === series) return;
+    shown.current = series;
+    // New points must not undo a zoom.
+    plot.current.batch(() => {
+      plot.current.setData(joined(series), false);
+      show(plot.current, zoomed());
+    });
   }, [series]);
 
   return html`<div class="chart" ref=${box}></div>`;
+}
+
+function show(plot, range) {
+  const xs = plot.data[0];
+  if (xs.length === 0) return;
+  const [min, max] = range ?? [xs[0], xs.at(-1)];
+  if (min < max) plot.setScale("x", { min, max });
+  else plot.setScale("x", { min: min / 2, max: 1.5 * max || 1 }); // a single point stands in the middle
 }
 
 // uPlot wants one x for all; points that a series lacks are null there, and lines go on across them.
@@ -60,7 +85,11 @@ function options({ series, height, width, log, logX, line, xName, precision }) {
     height,
     legend: { show: false },
     padding: [8, 10, 0, 0],
-    cursor: { sync: { key: shared.key, setSeries: false, scales: ["x", null] }, drag: { x: true, y: false }, points: { size: 6 } },
+    cursor: {
+      sync: { key: shared.key, setSeries: false, scales: ["x", null], filters: { pub: ofPointer, sub: ofPointer } },
+      drag: { x: true, y: false, setScale: false },
+      points: { size: 6 },
+    },
     scales: { x: { time: false, distr: logX ? 3 : 1 }, y: { distr: log ? 3 : 1, range: log ? undefined : roomy } },
     axes: [
       { ...axis, size: 26, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : xName === "time" ? seconds(tick) : count(tick))) },
@@ -69,7 +98,7 @@ function options({ series, height, width, log, logX, line, xName, precision }) {
     series: [{}, ...lines],
     bands,
     hooks: { draw: line === null ? [] : [(plot) => horizontal(plot, line)] },
-    plugins: [tooltip(series, xName, precision)],
+    plugins: [tooltip(series, xName, precision), hand()],
   };
 }
 

@@ -5,6 +5,7 @@ import { listen, want } from "/web/lib/live.js";
 import { useLoaded } from "/web/lib/load.js";
 import { useQuery } from "/web/lib/route.js";
 import { csv, save } from "/web/lib/save.js";
+import { onZoom, zoomed, zoomTo } from "/web/lib/zoom.js";
 import { smoothed } from "/web/lib/smooth.js";
 import { curveColour, useTheme } from "/web/lib/theme.js";
 import { number } from "/web/lib/format.js";
@@ -17,6 +18,7 @@ const GROUPS = { rollout: "Training episodes", eval: "Evaluation", train: "Learn
 const FIRST = ["rollout/return_mean", "eval/return_mean", "train/explained_variance", "train/entropy", "train/approx_kl", "train/value_loss"];
 const NOT_SHOWN = new Set(["env_steps", "vec_steps", "frames", "updates", "iteration", "epoch", "progress"]);
 const MOST_LIVE = 24;
+const DETAIL_AFTER = 120;
 
 // `version` changes when the run has news: metrics may appear late.
 export function Curves({ ids, threshold = null, colours = null, version = null }) {
@@ -83,13 +85,15 @@ function expression(text) {
   }
 }
 
-// Curves by `run metric`, kept up to date.
+// Curves by `run metric`, kept up to date; where somebody zooms into a thinned one, with all points of that stretch.
 export function useCurves(ids, metrics, axis) {
   const [curves, set] = useState(new Map());
+  const [detail, setDetail] = useState(null);
   const asked = JSON.stringify([ids, metrics, axis]);
   useEffect(() => {
     let stale = false;
     set(new Map());
+    setDetail(null);
     if (metrics.length === 0) return () => {};
     const live = metrics.slice(0, MOST_LIVE);
     const stop = listen("curves", (news) => set((before) => merged(before, news)));
@@ -106,24 +110,73 @@ export function useCurves(ids, metrics, axis) {
       want("curves", null);
     };
   }, [asked]);
-  return curves;
+  useEffect(() => zoomTo(null), [axis]);
+  useDetail(curves, setDetail);
+  return useMemo(() => (detail ? detailed(curves, detail) : curves), [curves, detail]);
+}
+
+// Asks for the points of the stretch that is shown, once the hand rests.
+function useDetail(curves, setDetail) {
+  const isThinned = useMemo(() => [...curves.values()].some((one) => one.thinned), [curves]);
+  useEffect(() => {
+    if (!isThinned) return () => {};
+    let timer = null;
+    const ask = (range) => {
+      clearTimeout(timer);
+      if (range === null) {
+        want("window", null);
+        setDetail(null);
+        return;
+      }
+      const spare = range[1] - range[0]; // so that a pan finds points there already
+      timer = setTimeout(() => want("window", [range[0] - spare, range[1] + spare]), DETAIL_AFTER);
+    };
+    const stopListening = listen("window", setDetail);
+    const stopZoom = onZoom(ask);
+    if (zoomed()) ask(zoomed());
+    return () => {
+      clearTimeout(timer);
+      stopListening();
+      stopZoom();
+      want("window", null);
+    };
+  }, [isThinned]);
+  useEffect(() => () => zoomTo(null), []);
 }
 
 function merged(before, news) {
   const curves = new Map(before);
-  for (const { run, name, x, y, complete, after } of news) {
+  for (const { run, name, x, y, complete, after, points } of news) {
     const key = `${run} ${name}`;
     const known = curves.get(key);
+    const thinned = points > x.length;
     if (complete || !known) {
-      curves.set(key, { x, y });
+      curves.set(key, { x, y, thinned });
       continue;
     }
     // What is new replaces what lies beyond its beginning: a resume goes back.
     let kept = known.x.length;
     while (kept > 0 && after !== null && known.x[kept - 1] > after) kept -= 1;
-    curves.set(key, { x: [...known.x.slice(0, kept), ...x], y: [...known.y.slice(0, kept), ...y] });
+    curves.set(key, { x: [...known.x.slice(0, kept), ...x], y: [...known.y.slice(0, kept), ...y], thinned: thinned || known.thinned });
   }
   return curves;
+}
+
+// The curves with a stretch of them replaced by its own points.
+function detailed(curves, { low, high, series }) {
+  const found = new Map(curves);
+  for (const { run, name, x, y } of series) {
+    const key = `${run} ${name}`;
+    const known = found.get(key);
+    if (!known?.thinned || x.length === 0) continue;
+    const from = Math.min(low, x[0]);
+    const to = Math.max(high, x.at(-1));
+    const before = known.x.filter((place) => place < from).length;
+    const after = known.x.findLastIndex((place) => place <= to) + 1;
+    const around = (values, inside) => [...values.slice(0, before), ...inside, ...values.slice(after)];
+    found.set(key, { ...known, x: around(known.x, x), y: around(known.y, y) });
+  }
+  return found;
 }
 
 function CurveCard({ card, curves, ids, axis, smooth, log, colours, threshold }) {
@@ -147,7 +200,7 @@ function CurveCard({ card, curves, ids, axis, smooth, log, colours, threshold })
     ${series.length > 0
       ? html`<${Chart} series=${series} log=${log && positive(series)} line=${line} xName=${axis} onReady=${(made) => (plot.current = made)} />`
       : html`<div class="chart none">no value yet</div>`}
-    <p>${card.meaning}${card.healthy && html` <span class="dim">Healthy: ${card.healthy}.</span>`}</p>
+    <p>${card.meaning && `${card.meaning[0].toUpperCase()}${card.meaning.slice(1)}.`}${card.healthy && html` <span class="dim">Healthy: ${card.healthy}.</span>`}</p>
   </figure>`;
 }
 

@@ -36,25 +36,29 @@ export function Episode({ traces, onBranch, onSee }) {
     if (target !== null) play(false), setStep(target);
   };
   const faster = (by) => setSpeed((known) => SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, SPEEDS.indexOf(known) + by))]);
+  const jumps = [
+    ["w", "next reward", "reward ›", jump(nextReward)],
+    ["d", "largest TD error", "max |TD|", first.td_errors && jump((trace) => extreme(trace.td_errors, Math.abs))],
+    ["v", "lowest value", "min value", first.values && jump((trace) => extreme(trace.values, (value) => -value))],
+    ["e", "end of the episode", "end", () => move(last)],
+    ["p", "where the two part", parted === null ? "" : `part at ${parted.toLocaleString("en-US")}`, parted !== null && (() => (play(false), setStep(parted)))],
+  ].filter(([, , , go]) => go);
+  const toggle = () => (at >= last ? (setStep(0), play(true)) : play(!playing));
   useShortcuts({
-    " ": ["play or pause", () => (at >= last ? (setStep(0), play(true)) : play(!playing))],
+    " ": ["play or pause", toggle],
     ArrowRight: ["next step", () => move(1)],
     ArrowLeft: ["previous step", () => move(-1)],
     ".": ["ten steps on", () => move(10)],
     ",": ["ten steps back", () => move(-10)],
     "+": ["faster", () => faster(1)],
     "-": ["slower", () => faster(-1)],
-    w: ["next reward", jump(nextReward)],
-    e: ["end of the episode", () => move(last)],
     Home: ["beginning", () => move(-last)],
-    d: ["largest TD error", jump((trace) => extreme(trace.td_errors, Math.abs))],
-    v: ["lowest value", jump((trace) => extreme(trace.values, (value) => -value))],
-    p: ["where the two part", () => parted !== null && (play(false), setStep(parted))],
+    ...Object.fromEntries(jumps.map(([key, words, , go]) => [key, [words, go]])),
   });
 
   return html`<div class=${`episode ${second ? "two" : "one"}`}>
     <div class=${`films ${second ? "two" : ""}`}>${traces.map((trace, index) => html`<${Pictures} key=${index} trace=${trace} step=${Math.min(at, trace.length)} onSee=${onSee} />`)}</div>
-    <${Transport} ...${{ at, last, playing, speed, parted }} onStep=${(value) => (play(false), setStep(value))} onPlay=${() => play(!playing)} onSpeed=${setSpeed} />
+    <${Transport} ...${{ at, last, playing, speed, jumps }} onStep=${(value) => (play(false), setStep(value))} onPlay=${toggle} onSpeed=${setSpeed} />
     <div class="numbers">
       <div class="now">${traces.map((trace, index) => html`<${Now} key=${index} trace=${trace} step=${Math.min(at, trace.length)} onBranch=${index === 0 ? onBranch : null} />`)}</div>
       <${Charts} traces=${traces} step=${at} onStep=${(value) => (play(false), setStep(value))} />
@@ -96,7 +100,7 @@ function stackLabels(trace, step) {
   });
 }
 
-function Transport({ at, last, playing, speed, parted, onStep, onPlay, onSpeed }) {
+function Transport({ at, last, playing, speed, jumps, onStep, onPlay, onSpeed }) {
   return html`<div class="transport">
     <button class="primary" title="Play or pause (space)" onClick=${onPlay}>${playing ? "❚❚" : "▶"}</button>
     <button title="Previous step (←)" onClick=${() => onStep(Math.max(0, at - 1))}>‹</button>
@@ -104,7 +108,7 @@ function Transport({ at, last, playing, speed, parted, onStep, onPlay, onSpeed }
     <input type="range" aria-label="Step" min="0" max=${last} value=${at} onInput=${(event) => onStep(Number(event.target.value))} />
     <output>step ${at.toLocaleString("en-US")} of ${last.toLocaleString("en-US")}</output>
     <select aria-label="Speed" value=${speed} onChange=${(event) => onSpeed(Number(event.target.value))}>${SPEEDS.map((one) => html`<option value=${one}>${one}×</option>`)}</select>
-    ${parted !== null && html`<button title="Where the two part (p)" onClick=${() => onStep(parted)}>part at ${parted.toLocaleString("en-US")}</button>`}
+    <span class="jumps">${jumps.map(([key, words, label, go]) => html`<button key=${key} title=${`${words[0].toUpperCase()}${words.slice(1)} (${key})`} onClick=${go}>${label}</button>`)}</span>
   </div>`;
 }
 
@@ -131,35 +135,66 @@ function chartsOf(traces) {
   return found.filter(({ series }) => series.length > 0);
 }
 
-// The step in words and numbers, with what each action was worth to the policy.
+// The step in words and numbers, with what each action was worth to the policy. After the end it keeps its rows, so that nothing jumps.
 function Now({ trace, step, onBranch }) {
   const over = step >= trace.length;
-  const probabilities = trace.probabilities && !over ? trace.probabilities[step] : null;
-  const mask = trace.masks && !over ? trace.masks[step] : null;
-  const chosen = over ? null : trace.columns.action?.[step];
-  return html`<section class="card">
-    <header><b>${over ? trace.ending : `step ${step}`}</b><span class="space"></span>${!over && html`<em>action</em> <b>${trace.columns.action_label?.[step] ?? chosen ?? ""}</b>`}</header>
-    ${probabilities && html`<ul class="chances">${probabilities.map((share, action) => html`<li class=${`${action === chosen ? "chosen" : ""} ${mask && !mask[action] ? "masked" : ""}`}>
-      <span>${trace.labels?.[action] ?? action}</span><i style=${{ width: `${100 * share}%` }}></i><em>${(100 * share).toFixed(1)}%</em>
-      ${onBranch && action !== chosen && !(mask && !mask[action]) && html`<button class="quiet" title="Force this action here, and see what would have been" onClick=${() => onBranch(step, action)}>what if</button>`}</li>`)}</ul>`}
+  const at = (values) => (over ? null : values?.[step]);
+  const chosen = at(trace.columns.action);
+  const executed = at(trace.columns.executed);
+  const tellsExecuted = useMemo(() => isOther(trace), [trace]);
+  return html`<section class="card now-card">
+    <header><b>${over ? trace.ending : `step ${step.toLocaleString("en-US")}`}</b><span class="space"></span><em>action</em> <b>${at(trace.columns.action_label) ?? chosen ?? "–"}</b></header>
+    ${trace.probabilities && html`<${Chances} trace=${trace} shares=${at(trace.probabilities)} mask=${at(trace.masks)} chosen=${chosen} onBranch=${onBranch && ((action) => onBranch(step, action))} />`}
     <dl class="facts">
-      ${fact("value", trace.values?.[step])}
-      ${!over && html`${fact("reward", trace.rewards[step])}${fact("return", trace.returns?.[step])}${fact(trace.advantage_name, trace.advantages?.[step])}${fact("TD error", trace.td_errors?.[step])}
-        ${trace.columns.executed && String(trace.columns.executed[step]) !== String(chosen) && html`<dt>executed</dt><dd>${trace.columns.executed[step]}</dd>`}
-        <dt>done</dt><dd>${trace.columns.terminated[step] ? "terminated" : trace.columns.truncated[step] ? "truncated" : "no"}</dd>`}
+      ${trace.values && fact("value", trace.values[step])}
+      ${fact("reward", at(trace.rewards))}
+      ${trace.returns && fact("return", at(trace.returns))}
+      ${trace.advantages && fact(trace.advantage_name, at(trace.advantages))}
+      ${trace.td_errors && fact("TD error", at(trace.td_errors))}
+      ${Object.keys(trace.terms ?? {}).map((name) => fact(name, at(trace.terms[name])))}
+      ${tellsExecuted && html`<dt>executed</dt><dd>${executed ?? "–"}</dd>`}
+      <dt>done</dt><dd>${over ? "–" : trace.columns.terminated[step] ? "terminated" : trace.columns.truncated[step] ? "truncated" : "no"}</dd>
     </dl>
   </section>`;
 }
 
+// Whether an env was ever given something else than what was chosen.
+function isOther(trace) {
+  const { executed, action } = trace.columns;
+  return Boolean(action && executed) && executed.some((one, step) => String(one) !== String(action[step]));
+}
+
+function Chances({ trace, shares, mask, chosen, onBranch }) {
+  return html`<ul class="chances">${trace.probabilities[0].map((_, action) => {
+    const share = shares?.[action] ?? null;
+    const isForbidden = Boolean(mask) && !mask[action];
+    return html`<li key=${action} class=${`${action === chosen ? "chosen" : ""} ${isForbidden ? "masked" : ""}`}>
+      <span>${trace.labels?.[action] ?? action}</span><i style=${{ width: `${100 * (share ?? 0)}%` }}></i><em>${share === null ? "–" : `${(100 * share).toFixed(1)}%`}</em>
+      ${onBranch && share !== null && action !== chosen && !isForbidden && html`<button class="quiet" title="Force this action here, and see what would have been" onClick=${() => onBranch(action)}>what if</button>`}</li>`;
+  })}</ul>`;
+}
+
 function fact(name, value) {
-  if (value === null || value === undefined) return null;
   return html`<dt>${name}</dt><dd>${number(value, 5)}</dd>`;
 }
 
+// The next step whose reward is not the usual one, nor 0; where all that is not 0 is usual, the next that is not 0.
 function nextReward(trace, at) {
-  const usual = trace.rewards[0];
-  for (let step = at + 1; step < trace.length; step += 1) if (trace.rewards[step] !== usual && trace.rewards[step] !== 0) return step;
+  const usual = mostFrequent(trace.rewards);
+  const isSpecial = (reward) => reward !== 0 && reward !== usual;
+  const counts = trace.rewards.some(isSpecial) ? isSpecial : (reward) => reward !== 0;
+  for (let step = at + 1; step < trace.length; step += 1) if (counts(trace.rewards[step])) return step;
   return null;
+}
+
+function mostFrequent(values) {
+  const sizes = new Map();
+  let best = values[0];
+  for (const value of values) {
+    sizes.set(value, (sizes.get(value) ?? 0) + 1);
+    if (sizes.get(value) > sizes.get(best)) best = value;
+  }
+  return best;
 }
 
 function extreme(values, size) {

@@ -1,5 +1,5 @@
 // A recorded film, shown at a step. Every frame is a key frame, so that a seek decodes one picture and asks no server.
-import { html, useEffect, useRef } from "/web/lib/preact.js";
+import { html, useLayoutEffect, useRef } from "/web/lib/preact.js";
 
 export function Film({ film, base, step, className = "" }) {
   const video = useRef(null);
@@ -7,7 +7,7 @@ export function Film({ film, base, step, className = "" }) {
   // The middle of a frame's time: the exact beginning may still show the one before.
   const time = (Math.min(step, film.count - 1) + 0.5) / film.fps;
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     wanted.current = time;
     seek(video.current, wanted);
   }, [time]);

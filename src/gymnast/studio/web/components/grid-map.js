@@ -18,16 +18,22 @@ export function MapPanel({ map, state, labels, config }) {
 }
 
 export function GridView({ map, state, labels }) {
-  const values = map.rows.flat().map((cell) => cell.value).filter((value) => value !== null);
+  const values = map.rows.flat().filter(isLivedIn).map((cell) => cell.value).filter((value) => value !== null);
   const low = Math.min(...values);
   const range = Math.max(...values) - low || 1;
   return html`<table class="grid" aria-label="Value and greedy action of every cell"><tbody>${map.rows.map((row) => html`<tr>${row.map((cell) => {
     const best = cell.probabilities.indexOf(Math.max(...cell.probabilities));
-    const level = cell.value === null ? 0 : (cell.value - low) / range;
+    const isKnown = isLivedIn(cell) && cell.value !== null;
+    const level = isKnown ? (cell.value - low) / range : 0;
     const chances = cell.probabilities.map((share, action) => `${labels?.[action] ?? action}: ${(100 * share).toFixed(0)}%`);
     return html`<td class=${`${cell.state === state ? "here" : ""} cell-${cell.letter}`} style=${{ "--level": level.toFixed(3) }} title=${chances.join("\n")}>
-      <em>${cell.letter}</em><b>${"HGC".includes(cell.letter) ? "" : map.arrows[best]}</b><span>${cell.value === null ? "" : number(cell.value, 3)}</span></td>`;
+      <em>${cell.letter}</em><b>${isLivedIn(cell) ? map.arrows[best] : ""}</b><span>${isKnown ? number(cell.value, 3) : ""}</span></td>`;
   })}</tr>`)}</tbody></table>`;
+}
+
+// The agent never acts in holes, goals and the cliff: what the networks say there means nothing.
+function isLivedIn(cell) {
+  return !"HGC".includes(cell.letter);
 }
 
 // A click turns a cell into the next kind; S is where episodes begin.

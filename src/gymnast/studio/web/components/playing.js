@@ -1,11 +1,12 @@
 // What is known of a game at this moment, beside its picture. Rows keep their place, so that nothing jumps.
 import { html, useRef } from "/web/lib/preact.js";
+import { LiveCharts } from "/web/components/live-charts.js";
 
 const MOST_BARS = 9;
 const MOST_TERMS = 8;
 const MOST_RESULTS = 7;
 
-export function Panel({ about, view, results }) {
+export function Panel({ about, view, results, course }) {
   const terms = useTerms(view.terms);
   return html`<aside class="card playing">
     <dl>
@@ -18,6 +19,7 @@ export function Panel({ about, view, results }) {
       ${about.modes.includes("policy") && html`<${Row} name="value" value=${short(view.value)} />`}
     </dl>
     ${view.probabilities.length > 0 && html`<${Bars} labels=${about.labels} shares=${view.probabilities} />`}
+    <${LiveCharts} course=${course} hasValues=${about.modes.includes("policy")} />
     <h2>Episodes</h2>
     <dl>
       <${Row} name="played" value=${view.played} />
@@ -48,12 +50,23 @@ function Bars({ labels, shares }) {
     <ul class="shares">${inOrder.map(([share, action]) => html`<li key=${action}><i style=${{ width: `${100 * share}%` }}></i><span>${labels[action] ?? `action ${action}`}</span><b>${Math.round(100 * share)}%</b></li>`)}</ul>`;
 }
 
+// What an env without pictures shows: its observation, number by number, with a bar from the middle.
+export function Numbers({ reason, observation }) {
+  const largest = Math.max(1e-9, ...observation.map(([, value]) => Math.abs(value)));
+  return html`<div class="numbers-only">
+    <p title=${reason}>This env draws no pictures. What it tells:</p>
+    ${observation.length === 0 && html`<p>An image or a long list of numbers, which is not shown.</p>`}
+    <dl>${observation.map(([name, value]) => html`<div key=${name}><dt>${name.replace(/^obs\.?/, "") || "observation"}</dt>
+      <i><b style=${{ width: `${(50 * Math.abs(value)) / largest}%`, left: value < 0 ? `${50 - (50 * Math.abs(value)) / largest}%` : "50%" }}></b></i><dd>${short(value)}</dd></div>`)}</dl>
+  </div>`;
+}
+
 export function short(value) {
   if (value === null || value === undefined) return "–";
   return Number.isInteger(value) ? value.toLocaleString("en") : Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4 });
 }
 
-function signed(value) {
+export function signed(value) {
   if (value === null || value === undefined) return "–";
   return value > 0 ? `+${short(value)}` : short(value);
 }

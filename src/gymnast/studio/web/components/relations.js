@@ -1,7 +1,7 @@
 // Which settings went with which score: a scatter for one setting, parallel coordinates for all.
 import { html } from "/web/lib/preact.js";
 import { useQuery } from "/web/lib/route.js";
-import { number, score } from "/web/lib/format.js";
+import { number, score, words } from "/web/lib/format.js";
 
 const WIDTH = 860;
 const HEIGHT = 300;
@@ -57,7 +57,5 @@ function scale(values, from, to) {
 }
 
 function label(value) {
-  if (typeof value === "number") return number(value, 3);
-  if (value === null || value === undefined) return "–";
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return typeof value === "number" ? number(value, 3) : words(value);
 }

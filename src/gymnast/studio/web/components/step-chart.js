@@ -34,7 +34,8 @@ export function StepChart({ name, title, series, step, onStep }) {
   </figure>`;
 }
 
-function paint(canvas, series, length) {
+// Lines that run through what they do not know; heights from the lowest to the highest value.
+export function paint(canvas, series, length) {
   if (!canvas) return;
   const ratio = devicePixelRatio;
   const width = canvas.clientWidth;
@@ -46,11 +47,14 @@ function paint(canvas, series, length) {
   let high = -Infinity;
   for (const { y } of series) {
     for (const value of y) {
+      if (value === null) continue;
       if (value < low) low = value;
       if (value > high) high = value;
     }
   }
-  const range = high - low || 1;
+  // What never changes lies in the middle, not at the edge.
+  if (high === low) [low, high] = [low - 1, high + 1];
+  const range = high - low;
   const place = (value) => HEIGHT - 5 - ((value - low) / range) * (HEIGHT - 10);
   if (low < 0 && high > 0) {
     context.strokeStyle = token("line");
@@ -64,7 +68,9 @@ function paint(canvas, series, length) {
     context.lineWidth = 1.4;
     context.setLineDash(dashed ? [4, 3] : []);
     context.beginPath();
-    y.forEach((value, index) => context.lineTo((index * width) / Math.max(1, length - 1), place(value)));
+    y.forEach((value, index) => {
+      if (value !== null) context.lineTo((index * width) / Math.max(1, length - 1), place(value));
+    });
     context.stroke();
     if (y.length === 1) context.fillRect(0, place(y[0]) - 2, 4, 4);
   }

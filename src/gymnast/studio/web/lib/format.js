@@ -25,7 +25,7 @@ export function count(value) {
 }
 
 function trimmed(value) {
-  return value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0).replace(/\.?0+$/, "");
+  return String(Number(value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0)));
 }
 
 export function duration(seconds) {
@@ -48,6 +48,16 @@ export function ago(iso) {
   return `${duration(seconds)} ago`;
 }
 
+export function day(iso) {
+  const date = new Date(iso);
+  return Number.isNaN(date.getTime()) ? "–" : date.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" });
+}
+
+export function clock(iso) {
+  const date = new Date(iso);
+  return Number.isNaN(date.getTime()) ? "" : date.toLocaleTimeString("en-GB");
+}
+
 export function moment(iso) {
   const date = new Date(iso);
   return Number.isNaN(date.getTime()) ? "" : date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
@@ -65,4 +75,11 @@ export function bytes(size) {
 
 export function plural(size, word) {
   return `${size.toLocaleString("en-US")} ${word}${size === 1 ? "" : "s"}`;
+}
+
+// The value of a setting for people; a schedule says how it runs.
+export function words(value) {
+  if (value === null || value === undefined) return "–";
+  if (typeof value === "object" && value.schedule && value.start !== undefined) return `${value.schedule} ${number(value.start)} → ${number(value.end ?? 0)}`;
+  return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -1,5 +1,5 @@
 // From the keyboard to a game: the browser's keys by the names that games use, and commands beside them.
-import { useEffect, useState } from "/web/lib/preact.js";
+import { useLayoutEffect, useState } from "/web/lib/preact.js";
 
 const NAMES = {
   " ": "space", ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", Enter: "enter", Escape: "escape",
@@ -22,7 +22,7 @@ export function commandsByKey(about) {
 // Sends keys to `game` while it is played, before the page's own shortcuts see them. Gives the keys that are down.
 export function useGameKeys(game, about) {
   const [down, setDown] = useState([]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!game || !about) return undefined;
     const commands = commandsByKey(about);
     const held = new Map(); // where a key lies → its name: with Shift up again it might have another name

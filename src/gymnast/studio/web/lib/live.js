@@ -1,6 +1,6 @@
 // News from the server over one WebSocket. It comes back by itself, and says again what is wanted.
 
-const listeners = { runs: new Set(), curves: new Set(), state: new Set() };
+const listeners = { runs: new Set(), curves: new Set(), window: new Set(), state: new Set() };
 const wanted = {};
 let socket = null;
 let wait = 500;
@@ -29,7 +29,7 @@ function open() {
   };
   socket.onmessage = (message) => {
     const news = JSON.parse(message.data);
-    for (const topic of ["runs", "curves"]) {
+    for (const topic of ["runs", "curves", "window"]) {
       if (news[topic]) for (const listener of listeners[topic]) listener(news[topic]);
     }
   };

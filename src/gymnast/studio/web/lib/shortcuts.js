@@ -16,8 +16,18 @@ export function shortcuts() {
   return Object.assign({}, ...active);
 }
 
+// Keys of sliders and checkboxes are the page's: they hold no text.
+const WITHOUT_TEXT = ["range", "checkbox", "radio", "button"];
+
 function typing(target) {
-  return target.closest?.("input, textarea, select, [contenteditable]");
+  const field = target.closest?.("input, textarea, select, [contenteditable]");
+  return Boolean(field) && !WITHOUT_TEXT.includes(field.type);
+}
+
+// A button or link that was reached by keyboard is pressed by these; one that was clicked is not in the way.
+function pressesSomething(event) {
+  const presses = event.key === "Enter" || event.key === " ";
+  return presses && Boolean(event.target.closest?.("a:focus-visible, button:focus-visible"));
 }
 
 addEventListener("keydown", (event) => {
@@ -28,6 +38,7 @@ addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !empties) event.target.blur();
     return;
   }
+  if (pressesSomething(event)) return;
   const found = shortcuts()[event.key];
   if (!found) return;
   event.preventDefault();

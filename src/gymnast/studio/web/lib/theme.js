@@ -1,5 +1,5 @@
 // Dark or light: as the system says, until the user chooses.
-import { useEffect, useState } from "/web/lib/preact.js";
+import { useLayoutEffect, useState } from "/web/lib/preact.js";
 
 const KEY = "gymnast-theme";
 const system = matchMedia("(prefers-color-scheme: light)");
@@ -21,7 +21,7 @@ export function toggleTheme() {
 
 export function useTheme() {
   const [theme, set] = useState(current());
-  useEffect(() => {
+  useLayoutEffect(() => {
     const listener = () => set(current());
     listeners.add(listener);
     return () => listeners.delete(listener);

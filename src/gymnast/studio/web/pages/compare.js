@@ -3,9 +3,10 @@ import { html, useEffect, useMemo, useRef, useState } from "/web/lib/preact.js";
 import { get } from "/web/lib/server.js";
 import { useLoaded } from "/web/lib/load.js";
 import { setQuery, useQuery, useRoute } from "/web/lib/route.js";
+import { zoomTo } from "/web/lib/zoom.js";
 import { smoothed } from "/web/lib/smooth.js";
 import { curveColour, useTheme } from "/web/lib/theme.js";
-import { count, duration, score } from "/web/lib/format.js";
+import { count, duration, score, words } from "/web/lib/format.js";
 import { Choice, Empty, Problem, State, Toggle, Waiting } from "/web/components/small.js";
 import { Chart } from "/web/components/chart.js";
 import { Controls, Save, useCurves } from "/web/components/curves.js";
@@ -117,6 +118,7 @@ function BandCharts({ ids, groups }) {
       stale = true;
     };
   }, [asked]);
+  useEffect(() => () => zoomTo(null), []);
   const index = (label) => groups.findIndex((group) => group.label === label);
   return html`<${ViewControls} view=${view} />
     <div class="charts wide">${metrics.map((name) => {
@@ -142,11 +144,11 @@ function Differences({ ids, comparison, colours }) {
   const differences = Object.entries(comparison.settings);
   if (differences.length === 0) return html`<section class="group"><h2>Settings that differ</h2><p class="dim">None but the seed.</p></section>`;
   return html`<section class="group"><h2>Settings that differ</h2>
-    <div class="scroll"><table class="plain"><thead><tr><th>key</th>${ids.map((id) => html`<th class="mono"><i class="mark" style=${{ background: colours[id] }}></i>${id}</th>`)}</tr></thead>
+    <div class="scroll"><table class="plain differences"><thead><tr><th>key</th>${ids.map((id) => html`<th class="mono"><i class="mark" style=${{ background: colours[id] }}></i>${id}</th>`)}</tr></thead>
     <tbody>${differences.map(([key, values]) => {
-      const texts = values.map((value) => (typeof value === "string" ? value : JSON.stringify(value)));
+      const texts = values.map(words);
       const usual = mostFrequent(texts);
-      return html`<tr><td class="mono">${key}</td>${texts.map((text) => html`<td class=${`mono ${text === usual ? "dim" : "other"}`}>${text ?? "–"}</td>`)}</tr>`;
+      return html`<tr><td class="mono">${key}</td>${texts.map((text) => html`<td class=${`mono ${text === usual ? "dim" : "other"}`}>${text}</td>`)}</tr>`;
     })}</tbody></table></div></section>`;
 }
 

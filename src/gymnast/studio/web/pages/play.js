@@ -6,7 +6,8 @@ import { openGame } from "/web/lib/game.js";
 import { useGameKeys } from "/web/lib/gamekeys.js";
 import { Choice, Command, Problem, Waiting } from "/web/components/small.js";
 import { Keycaps, sign } from "/web/components/keycaps.js";
-import { Panel, short } from "/web/components/playing.js";
+import { longer, NO_COURSE } from "/web/components/live-charts.js";
+import { Numbers, Panel, short } from "/web/components/playing.js";
 import { useRuns } from "/web/pages/runs.js";
 
 const MOST_RUNS = 12;
@@ -94,6 +95,7 @@ function Game({ start, onEnd }) {
   const [about, setAbout] = useState(null);
   const [moment, setMoment] = useState(null);
   const [results, setResults] = useState([]);
+  const course = useRef(NO_COURSE);
   const canvas = useRef(null);
   const stage = useRef(null);
   const rate = useMemo(() => pace(), []);
@@ -106,6 +108,7 @@ function Game({ start, onEnd }) {
           paint(canvas.current, bitmap);
           rate.count();
         }
+        course.current = longer(course.current, what.course);
         setMoment(what);
         if (what.ended.length > 0) setResults((before) => [...before, ...what.ended].slice(-100));
       },
@@ -130,13 +133,14 @@ function Game({ start, onEnd }) {
     <div class="play">
       <div>
         <div class="stage" ref=${stage} tabindex="0" role="application" aria-label="The game">
-          <canvas ref=${canvas} width="600" height="400"></canvas>
+          <canvas ref=${canvas} width="600" height="400" hidden=${Boolean(about?.no_picture)}></canvas>
+          ${about?.no_picture && moment && html`<${Numbers} reason=${about.no_picture} observation=${moment.observation} />`}
           ${!moment && html`<span class="starting"><i class="spinner"></i>starting…</span>`}
         </div>
         <p class="message" role="status">${about && moment ? message(moment, about) : ""}</p>
         ${about && html`<${Keycaps} about=${about} down=${down} />`}
       </div>
-      ${about && moment && html`<${Panel} about=${about} view=${moment.view} results=${results} />`}
+      ${about && moment && html`<${Panel} about=${about} view=${moment.view} results=${results} course=${course.current} />`}
     </div>`;
 }
 

@@ -4,12 +4,13 @@ import { post } from "/web/lib/server.js";
 import { useLoaded } from "/web/lib/load.js";
 import { go, useQuery } from "/web/lib/route.js";
 import { useShortcuts } from "/web/lib/shortcuts.js";
-import { count, duration, moment, percent, score } from "/web/lib/format.js";
+import { clock, count, day, duration, percent, score } from "/web/lib/format.js";
 import { Action, Bar, Problem, State, Tag, Waiting } from "/web/components/small.js";
 import { useRuns } from "/web/pages/runs.js";
 import { Curves } from "/web/components/curves.js";
 import { LiveMap } from "/web/components/grid-map.js";
 import { Health } from "/web/components/health.js";
+import { TimeSplit } from "/web/components/time-split.js";
 import { Settings } from "/web/components/settings.js";
 import { Checkpoints, Log, Report, Videos } from "/web/components/artefacts.js";
 
@@ -77,8 +78,9 @@ function Head({ row, details, env, reload }) {
       <${Figure} name="solved from" value=${score(row.threshold)} note=${env.random_score ? `random play ${score(env.random_score.score)}` : ""} />
       <${Figure} name="vec steps" value=${count(row.vec_steps)} note=${`${count(row.env_steps)} env steps`} />
       <${Figure} name=${running ? "time left" : "time"} value=${running ? duration(row.eta_seconds) : duration(row.wall_seconds)} note=${running ? `${percent(row.share)} of the budget` : details.status.stop_reason ?? ""} />
-      <${Figure} name="started" value=${moment(details.status.created)} small />
+      <${Figure} name="started" value=${day(details.status.created)} note=${clock(details.status.created)} small />
     </dl>
+    <${TimeSplit} id=${details.id} version=${row.updated} />
     <${Words} details=${details} />
   `;
 }
