@@ -254,6 +254,26 @@ class Walk(gym.Env):
         return self.place.copy(), -distance, distance > 4 or self.np_random.random() < 0.03, False, {}
 
 
+class Paid(Walk):
+    """A walk that tells what its reward is made of; from its second step on there is a bonus. It draws nothing."""
+
+    BONUS = 0.25
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """No bonus yet."""
+        self.steps = 0
+        return super().reset(**kwargs)
+
+    def step(self, action: Any) -> Step:
+        """The walk's reward and, later, the bonus."""
+        place, reward, terminated, truncated, _ = super().step(action)
+        self.steps += 1
+        terms = {"distance": reward}
+        if self.steps > 1:
+            terms["bonus"] = self.BONUS
+        return place, sum(terms.values()), terminated, truncated, {"reward_terms": terms}
+
+
 class Counting(gym.Env):
     """Knows how often it was stepped and reset, all copies in this process together."""
 
@@ -378,7 +398,7 @@ class Screen(Pictures):
 
 def register() -> None:
     """All envs of this module, under ids that end in -v0."""
-    limits = {"Walk": 60, "Counting": 50, "Faulty": 50, "Pictures": 50, "Lives": 50, "Screen": 50}
+    limits = {"Walk": 60, "Paid": 60, "Counting": 50, "Faulty": 50, "Pictures": 50, "Lives": 50, "Screen": 50}
     identities = (
         Identity,
         Shifted,
@@ -395,6 +415,7 @@ def register() -> None:
         TupleIdentity,
         PartsIdentity,
         Walk,
+        Paid,
         Counting,
         ShortOrLong,
         Faulty,

@@ -16,8 +16,9 @@ from gymnast.errors import UsageError
 from gymnast.metrics.charts.thinning import thinned
 from gymnast.metrics.sinks.jsonl import JsonlSink, MetricRows
 from gymnast.runs.store import Run
-from gymnast.service.metrics import LiveMetrics, metric_names, read_series
+from gymnast.service.metrics import LiveMetrics, LiveNames, metric_names, read_series
 from gymnast.service.plain import plain
+from gymnast.service.time_split import time_split
 
 KEYS = ["env_steps", "vec_steps", "time/seconds", "train/loss", "train/entropy", "eval/return_mean"]
 
@@ -216,3 +217,41 @@ def test_a_thinned_series_says_how_many_there_were(run: Run) -> None:
     write(run, range(1, 501))
     (series,) = read_series(run, ["train/loss"], points=20)
     assert series.points == 500 and len(series.x) <= 20 and series.y[-1] == 500
+
+
+def test_a_stretch_has_all_its_points_and_one_on_each_side(run: Run) -> None:
+    """Of a curve that is thinned as a whole; a reader that follows the run knows what was added."""
+    write(run, range(1, 1001))
+    reader = LiveMetrics(run, ["train/loss"], points=50)
+    (whole,) = reader.news().series
+    assert len(whole.x) <= 50 and whole.points == 1000
+    (part,) = reader.within(400, 420)
+    assert part.x.tolist() == list(range(399, 422)) and part.y.tolist() == part.x.tolist() and part.points == 23
+    (wide,) = reader.within(100, 900)
+    assert len(wide.x) <= 50 and wide.points > 800
+    write(run, range(1001, 1011), attempt=1)
+    reader.news()
+    assert reader.within(1005, 5000)[0].x.tolist() == [1004, *range(1005, 1011)]
+    assert reader.within(2000, 3000)[0].x.tolist() == [1010]
+
+
+def test_names_that_come_late_are_known(run: Run) -> None:
+    reader = LiveNames(run)
+    write(run, [1, 2])
+    assert "train/loss" in reader.now() and "train/late" not in reader.now()
+    with JsonlSink(run.metrics_path, KEYS) as sink:
+        sink.write({"env_steps": 24, "vec_steps": 3, "train/late": 1.0})
+    assert "train/late" in reader.now() and set(reader.now()) == set(metric_names(run))
+    assert points(run, "train/late") == [(3, 1.0)]
+
+
+def test_the_time_is_split_by_the_last_known_shares(run: Run) -> None:
+    assert time_split(run) == {}
+    rows = [
+        {"env_steps": 8, "time/env": 0.5, "time/learn": 0.4, "time/eval": 0.1},
+        {"env_steps": 16, "time/env": 0.6, "time/learn": 0.3, "time/eval": None},
+    ]
+    with JsonlSink(run.metrics_path, rows[0]) as sink:
+        for row in rows:
+            sink.write(row)
+    assert time_split(run) == {"env": 0.6, "learn": 0.3, "eval": 0.1}

@@ -12,6 +12,7 @@ from typing import Any
 import av
 import gymnasium as gym
 import numpy as np
+import polars
 import pytest
 from launch import COMMAND, environment
 from studio_process import Studio
@@ -58,6 +59,7 @@ def runs(studio: Studio) -> dict[str, str]:
         "box": trained(folder, "Pendulum-v1:ppo", "-n", "2000", *small),
         "grid": trained(folder, "FrozenLake-v1:ppo", "-n", "2000", *small, "env.kwargs.is_slippery=false"),
         "bandit": trained(folder, "gymnast/Bandit-v0:ppo", "-n", "1000", *small),
+        "paid": trained(folder, "small_envs:Paid-v0", "--algo", "ppo", "-n", "300", "env.n_envs=2", "eval.episodes=1"),
         "image": trained(folder, "numbered_env:Numbered-v0", "--algo", "ppo", "-n", "300", "env.n_envs=2", "eval.episodes=1"),
     }  # fmt: skip
 
@@ -152,6 +154,20 @@ def test_every_kind_of_env_has_an_episode(studio: Studio, runs: dict[str, str], 
         assert {"input", "cam_action", "saliency_action", "layer1"} <= names
 
 
+def test_the_terms_of_the_reward_are_columns(studio: Studio, runs: dict[str, str]) -> None:
+    """Also one that the first step does not have; in the page's table and in Parquet, and they add up to the reward."""
+    trace = asked(studio, runs["paid"])
+    assert trace["no_picture"] and "frames" not in [film["name"] for film in trace["films"]]
+    columns = trace["columns"]
+    assert columns["term.bonus"][0] is None and set(columns["term.bonus"][1:]) <= {0.25}
+    sums = [distance + (bonus or 0.0) for distance, bonus in zip(columns["term.distance"], columns["term.bonus"])]
+    np.testing.assert_allclose(sums, trace["rewards"], atol=1e-6)
+    table = polars.read_parquet(trace["folder"] / "episode.parquet")
+    assert table["term.bonus"].to_list() == columns["term.bonus"]
+    np.testing.assert_allclose(table["term.distance"], columns["term.distance"])
+    np.testing.assert_allclose(table["td_error"], trace["td_errors"], rtol=1e-6)
+
+
 def test_the_map_is_the_policy_in_every_state(studio: Studio, runs: dict[str, str]) -> None:
     trace = asked(studio, runs["grid"], max_steps=1)
     agent = gymnast.load(runs["grid"], runs_dir=studio.root)
@@ -224,19 +240,53 @@ def test_each_picture_is_that_of_its_step(page: Any, runs: dict[str, str]) -> No
 def test_scrubbing_asks_no_server(page: Any, runs: dict[str, str]) -> None:
     page.goto(f"/inspect/{runs['discrete']}?seed=3")
     page.locator("video.game").wait_for(timeout=60_000)
-    page.wait_for_timeout(700)
+    page.wait_for_load_state("networkidle")
     asked_for: list[str] = []
     page.on("request", lambda request: asked_for.append(request.url))
-    for key in ["ArrowRight"] * 5 + [".", "e", "Home", "d", "v", " "]:
+    for key in ["ArrowRight"] * 5 + [".", "e", "Home", "d", "v"]:
         page.keyboard.press(key)
-    page.wait_for_timeout(400)
-    assert not [url for url in asked_for if "/files/" not in url]
-    page.keyboard.press(" ")
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    assert page.locator("tr.here").get_attribute("data-step") == "2"
-    assert page.locator(".transport output").inner_text().startswith("step 2 of")
+    expect(page.locator("tr.here")).to_have_attribute("data-step", "2")
+    expect(page.locator(".transport output")).to_contain_text("step 2 of")
+    expect(page.locator("video.game")).to_have_attribute("data-frame", "2")
+    assert not [url for url in asked_for if "/files/" not in url]
+
+
+def test_the_player_jumps_plays_and_has_its_speed(page: Any, studio: Studio, runs: dict[str, str]) -> None:
+    """By button and by key; also while the slider has the focus, which holds no text."""
+    trace = asked(studio, runs["bandit"], seed=2)
+    errors, values, rewards = (np.array(trace[name]) for name in ("td_errors", "values", "rewards"))
+    page.goto(f"/inspect/{runs['bandit']}?seed=2")
+    page.locator("video.game").wait_for(timeout=60_000)
+    at = page.locator(".transport output")
+    last = trace["length"]
+    (paid,) = np.nonzero(rewards[1:])[0][:1] + 1
+    places = (
+        ("d", "max |TD|", int(np.argmax(np.abs(errors)))),
+        ("v", "min value", int(np.argmin(values[:last]))),
+        ("e", "end", last),
+    )
+    for key, button, place in places:
+        page.keyboard.press("Home")
+        expect(at).to_contain_text("step 0 of")
+        page.keyboard.press(key)
+        expect(at).to_contain_text(f"step {place} of")
+        page.keyboard.press("Home")
+        page.get_by_role("button", name=button, exact=True).click()
+        expect(at).to_contain_text(f"step {place} of")
+    page.keyboard.press("Home")
+    page.get_by_role("button", name="reward ›").click()
+    expect(at).to_contain_text(f"step {paid} of")
+    page.keyboard.press("Home")
+    page.get_by_label("Step", exact=True).focus()
+    page.get_by_label("Speed").select_option("8×")
+    page.get_by_label("Step", exact=True).focus()
+    page.keyboard.press(" ")
+    expect(at).to_contain_text(f"step {last} of")  # played to its end
+    page.keyboard.press("-")
+    expect(page.get_by_label("Speed")).to_have_value("4")
 
 
 def test_two_episodes_part_where_an_action_was_forced(page: Any, runs: dict[str, str]) -> None:

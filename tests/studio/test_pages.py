@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from launch import until
 from made_runs import finished_run
 from studio_process import Studio
 
@@ -26,12 +29,11 @@ def ids(studio: Studio) -> list[str]:
 
 def test_runs_are_found_chosen_and_compared_by_keyboard(page: Any, studio: Studio) -> None:
     page.goto("/")
-    page.wait_for_selector(".table .row")
-    assert page.locator(".row").count() == len(ids(studio))
+    expect(page.locator(".row")).to_have_count(len(ids(studio)))
     page.keyboard.press("/")
     page.keyboard.type("seed=2")
     expect(page.locator(".row")).to_have_count(1)
-    assert "q=seed" in page.url
+    expect(page).to_have_url(re.compile("q=seed"))
     page.keyboard.press("Escape")
     expect(page.locator(".row")).to_have_count(2)
     for key in ("Escape", "j", "x", "j", "x", "c"):
@@ -39,7 +41,7 @@ def test_runs_are_found_chosen_and_compared_by_keyboard(page: Any, studio: Studi
     page.wait_for_url(re.compile("/compare"))
     page.wait_for_selector(".chart canvas")
     assert set(re.findall("run=([a-z0-9]+)", page.url)) == set(ids(studio))
-    assert page.locator("table.plain td.mono").all_inner_texts()[0] == "train.seed"
+    expect(page.locator("table.plain td.mono").first).to_have_text("train.seed")
     page.get_by_role("button", name="group seeds").click()
     page.wait_for_selector(".legend >> text=2 seeds")
 
@@ -57,19 +59,113 @@ def test_keys_that_come_faster_than_frames_all_count(page: Any, studio: Studio) 
     expect(page.get_by_role("checkbox", checked=True)).to_have_count(2)
 
 
+def test_keys_go_on_after_a_click_on_a_box_and_leave_what_has_the_focus_alone(page: Any, studio: Studio) -> None:
+    page.goto("/")
+    expect(page.locator(".row")).to_have_count(len(ids(studio)))
+    page.get_by_role("checkbox").first.click()
+    page.keyboard.press("c")  # the box has the focus, and it holds no text
+    page.wait_for_url(re.compile("/compare"))
+    page.goto("/")
+    expect(page.locator(".row")).to_have_count(len(ids(studio)))
+    page.keyboard.press("j")
+    expect(page.locator(".row[aria-current]")).to_have_count(1)
+    page.get_by_role("link", name="Inspector").focus()
+    page.keyboard.press("Enter")  # opens the link, not the run
+    page.wait_for_url(re.compile("/inspect$"))
+
+
+def test_amounts_are_read_right(page: Any) -> None:
+    page.goto("/")
+    found = page.evaluate("""async () => {
+        const { count, duration, score, words } = await import("/web/lib/format.js");
+        return [
+            ...[999, 10_000, 40_000, 400_000, 512_345, 1_000_000, 2_500_000, 40_000_000].map(count),
+            duration(0.04), duration(61), duration(3700), score(475), score(0.7108),
+            words({schedule: "linear", start: 0.008, end: 0, axis: "progress"}),
+        ];
+    }""")
+    assert found == [
+        "999", "10k", "40k", "400k", "512k", "1M", "2.5M", "40M",
+        "0.0 s", "61 s", "1 h 2 min", "475.0", "0.711", "linear 0.008 → 0",
+    ]  # fmt: skip
+
+
+LONG = 6000
+"""Rows, several times as many as a chart shows."""
+
+
+@pytest.fixture
+def long_run(studio: Studio) -> Iterator[Run]:
+    run = finished_run(studio.root, 1.0)
+    rows = [{"env_steps": 64 * n, "vec_steps": n, "train/loss": float((n * 7919) % 1000)} for n in range(1, LONG + 1)]
+    run.metrics_path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    yield run
+    shutil.rmtree(run.folder)  # other tests take the newest run
+
+
+def saved_points(page: Any, tmp_path: Path) -> dict[int, float]:
+    """What the chart shows now, by vec steps."""
+    page.get_by_title("Save this chart").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    download.value.save_as(tmp_path / "shown.csv")
+    with (tmp_path / "shown.csv").open() as file:
+        return {int(row["vec_steps"]): float(row["value"]) for row in csv.DictReader(file)}
+
+
+def test_a_zoom_shows_every_point_and_a_pan_keeps_it(long_run: Run, page: Any, tmp_path: Path) -> None:
+    """Drag a stretch of a thinned curve, pan with Shift, and go back with a double click."""
+    page.goto(f"/runs/{long_run.id}?m=train/loss")
+    page.wait_for_selector("figure.card canvas")
+    whole = saved_points(page, tmp_path)
+    assert len(whole) < 2000 and whole.items() <= {n: float((n * 7919) % 1000) for n in range(1, LONG + 1)}.items()
+    box = page.locator(".u-over").bounding_box()
+    left, width, y = box["x"], box["width"], box["y"] + 40
+    page.mouse.move(left + 0.5 * width, y)
+    page.mouse.down()
+    page.mouse.move(left + 0.52 * width, y, steps=4)
+    page.mouse.up()
+    middle = LONG // 2 + 50
+    until(lambda: {middle, middle + 1, middle + 2} <= saved_points(page, tmp_path).keys())
+    page.keyboard.down("Shift")
+    page.mouse.move(left + 0.1 * width, y)
+    page.mouse.down()
+    page.mouse.move(left + 0.9 * width, y, steps=4)  # four fifths of the stretch to the left
+    page.mouse.up()
+    page.mouse.move(left + 0.1 * width, y)
+    page.mouse.down()
+    page.mouse.move(left + 0.9 * width, y, steps=4)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    earlier = LONG // 2 - 250
+    until(lambda: {earlier, earlier + 1, earlier + 2} <= saved_points(page, tmp_path).keys())
+    page.locator(".u-over").dblclick()
+    until(lambda: saved_points(page, tmp_path) == whole)
+
+
+def test_where_the_time_goes(page: Any, studio: Studio) -> None:
+    run = next(
+        run for run in ids(studio) if json.loads((studio.root / run / "status.json").read_text())["vec_steps"] > 64
+    )
+    shares = studio.get(f"/api/runs/{run}/time")
+    assert 0.9 < sum(shares.values()) < 1.1
+    page.goto(f"/runs/{run}")
+    expect(page.get_by_label("Where the time goes")).to_contain_text(f"learning {round(100 * shares['learn'])}%")
+
+
 def test_an_address_shows_a_colleague_the_same(page: Any, studio: Studio) -> None:
     run = ids(studio)[0]
     page.goto(f"/runs/{run}")
     page.get_by_role("button", name="env steps").click()
     page.get_by_label("Metrics").fill("explained")
-    expect(page.locator("figcaption b", has_text="return_mean")).to_have_count(0)
-    assert page.locator("figcaption b").all_inner_texts() == ["train/explained_variance"]
+    expect(page.locator("figcaption b")).to_have_text(["train/explained_variance"])
+    expect(page).to_have_url(re.compile("x=env_steps.*m=explained"))
     address = page.url
     page.goto("/")
     page.goto(address)
     page.wait_for_selector("figure.card canvas")
-    assert page.get_by_role("button", name="env steps").get_attribute("aria-pressed") == "true"
-    assert page.get_by_label("Metrics").input_value() == "explained"
+    expect(page.get_by_role("button", name="env steps")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_label("Metrics")).to_have_value("explained")
 
 
 def test_what_is_saved_is_what_was_logged(page: Any, studio: Studio, tmp_path: Path) -> None:
@@ -95,7 +191,7 @@ def test_a_run_is_started_from_the_page_and_watched_to_its_end(page: Any, studio
     steps = page.locator("label.field", has_text="train.env_steps").locator("input")
     steps.fill("many")
     page.wait_for_selector(".field.wrong")
-    assert page.get_by_role("button", name="Start training").is_disabled()
+    expect(page.get_by_role("button", name="Start training")).to_be_disabled()
     steps.fill("20000")
     page.wait_for_selector(".field.wrong", state="detached")
     page.locator("label.field", has_text="train.seed").locator("input").fill("7")
@@ -126,30 +222,31 @@ def test_text_of_a_run_is_inert(page: Any, studio: Studio) -> None:
     ):
         page.goto(address)
         page.wait_for_selector("main header")
-        page.wait_for_timeout(300)
-        assert page.title() == "gymnast studio"
-        assert page.locator("main img[src=x]").count() == 0
+        page.wait_for_load_state("networkidle")
+        expect(page).to_have_title("gymnast studio")
+        expect(page.locator("main img[src=x]")).to_have_count(0)
     page.goto(f"/runs/{run.id}?tab=log")
-    assert page.locator("pre.log").inner_text() == hostile
+    expect(page.locator("pre.log")).to_have_text(hostile)
 
 
 def test_pages_say_what_to_do_where_nothing_is(page: Any, studio: Studio) -> None:
     page.goto("/runs/zzzzz")
-    assert "There is no run 'zzzzz'" in page.get_by_role("alert").inner_text()
+    expect(page.get_by_role("alert")).to_contain_text("There is no run 'zzzzz'")
     page.goto("/nothing/here")
-    assert page.get_by_text("There is no page here").is_visible()
+    expect(page.get_by_text("There is no page here")).to_be_visible()
     page.goto("/compare")
-    assert page.get_by_text("Nothing to compare yet").is_visible()
+    expect(page.get_by_text("Nothing to compare yet")).to_be_visible()
     page.goto("/?q=nosuchrun")
-    page.get_by_text("No run fits").wait_for()
+    expect(page.get_by_text("No run fits")).to_be_visible()
 
 
 def test_dark_light_and_the_keys(page: Any) -> None:
     page.goto("/")
-    theme = page.evaluate("document.documentElement.dataset.theme")
+    page.wait_for_selector("main header")
+    page.emulate_media(color_scheme="dark")
+    root = page.locator("html")
+    expect(root).to_have_attribute("data-theme", "dark")
     page.keyboard.press("t")
-    assert page.evaluate("document.documentElement.dataset.theme") != theme
+    expect(root).to_have_attribute("data-theme", "light")
     page.keyboard.press("?")
-    assert (
-        page.get_by_role("dialog").is_visible() and "choose for comparison" in page.get_by_role("dialog").inner_text()
-    )
+    expect(page.get_by_role("dialog")).to_contain_text("choose for comparison")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from launch import COMMAND, environment
 from made_runs import finished_run
 from studio_process import Studio, python
 from websockets.sync.client import connect
@@ -36,7 +38,7 @@ def test_the_server_imports_neither_torch_nor_gymnasium() -> None:
 def test_curves_are_the_rows_of_the_file(studio: Studio) -> None:
     run = newest(studio)
     found = studio.get(f"/api/curves?run={run.id}&metric=train/entropy&axis=env_steps&points=0")
-    written = [(row["env_steps"], row["train/entropy"]) for row in rows(run) if row["train/entropy"] is not None]
+    written = [(row["env_steps"], row["train/entropy"]) for row in rows(run) if row.get("train/entropy") is not None]
     assert list(zip(found[0]["x"], found[0]["y"])) == written and len(written) > 3
 
 
@@ -50,7 +52,7 @@ def test_names_of_other_libraries_are_known(studio: Studio) -> None:
 def test_a_glimpse_ends_where_the_curve_ends(studio: Studio) -> None:
     run = newest(studio)
     glimpse = studio.get(f"/api/glimpses?run={run.id}&run=zzzzz")
-    returns = [row["rollout/return_mean"] for row in rows(run) if row["rollout/return_mean"] is not None]
+    returns = [row["rollout/return_mean"] for row in rows(run) if row.get("rollout/return_mean") is not None]
     assert glimpse[run.id]["curve"][-1] == returns[-1] and glimpse["zzzzz"] is None
 
 
@@ -103,6 +105,24 @@ def test_a_run_is_started_seen_live_stopped_and_resumed(studio: Studio) -> None:
     assert run.status().state == "finished" and run.status().env_steps >= further
 
 
+def test_a_stretch_of_a_curve_is_told_once(studio: Studio) -> None:
+    """By the socket that follows the curve; a stretch of no curve, or no stretch, is passed over."""
+    run = newest(studio)
+    whole = studio.get(f"/api/curves?run={run.id}&metric=train/entropy&axis=env_steps&points=0")[0]
+    low, high = whole["x"][1], whole["x"][3]
+    with connect(studio.address.replace("http", "ws") + "/live", origin=studio.address) as socket:
+        for wrong in ([low, high], None, [low], ["a", "b"], [low, None], {"low": 1}, [True, False]):
+            socket.send(json.dumps({"window": wrong}))
+        wanted = {"runs": [run.id], "metrics": ["train/entropy"], "axis": "env_steps"}
+        socket.send(json.dumps({"window": [low, high], "curves": wanted}))
+        found: dict[str, Any] = {}
+        while not {"curves", "window"} <= found.keys():
+            found |= json.loads(socket.recv(timeout=20))
+    (series,) = found["window"]["series"]
+    assert (found["window"]["low"], found["window"]["high"]) == (low, high)
+    assert series["x"] == whole["x"][:5] and series["y"] == whole["y"][:5]
+
+
 def test_tags_and_notes_are_written(studio: Studio) -> None:
     run = newest(studio)
     assert studio.request(f"/api/runs/{run.id}/tags", {"add": ["keep"]})[1] == {"tags": ["keep"]}
@@ -141,10 +161,6 @@ def test_it_ends_with_one_sentence(studios: Callable[..., Studio], tmp_path: Pat
 
 
 def test_a_taken_port_is_a_sentence(studio: Studio, tmp_path: Path) -> None:
-    import subprocess
-
-    from launch import COMMAND, environment
-
     port = studio.address.rpartition(":")[2]
     done = subprocess.run(  # noqa: PLW1510
         [COMMAND, "studio", "--no-browser", "--port", port],

@@ -68,14 +68,21 @@ class Column:
 class _Layout:
     """Where the wanted numbers stand in a line, so that the others need not be parsed.
 
-    All lines of one attempt have the same keys in the same order. `begin` holds the attempt's number.
+    Lines of one attempt have the same keys in the same order; a metric that is logged late makes them longer from there
+    on. `begin` holds the attempt's number.
     """
 
     begin: bytes
+    commas: int
+    """How many a line has."""
     places: tuple[tuple[int, bytes, Column], ...]
     """Which field, how it begins, and where its number goes."""
     last: int
     """The last field that is looked at."""
+
+    def fits(self, line: bytes) -> bool:
+        """Whether a line is likely to be like this."""
+        return line.startswith(self.begin) and line.endswith(_SOUND) and line.count(b",") == self.commas
 
     def numbers(self, line: bytes) -> list[float | None] | None:
         """The env steps of a line, then the wanted numbers; None where the line is not like this."""
@@ -152,7 +159,7 @@ class Columns:
     def _take(self, line: bytes) -> int:
         """Take one line in; gives the row that it changes."""
         layout = self._layout
-        if layout is not None and line.startswith(layout.begin) and line.endswith(_SOUND):
+        if layout is not None and layout.fits(line):
             numbers = layout.numbers(line)
             if numbers is not None:
                 return self._take_numbers(numbers, layout)
@@ -209,7 +216,7 @@ class Columns:
             if index is None:
                 return None
             places.append((index, start, self.columns.setdefault(name, Column())))
-        return _Layout(begin, tuple(places), max([2, *(place for place, _, _ in places)]))
+        return _Layout(begin, line.count(b","), tuple(places), max([2, *(place for place, _, _ in places)]))
 
 
 def _numbers(row: dict[str, Any]) -> dict[str, float]:
