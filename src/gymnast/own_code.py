@@ -143,6 +143,9 @@ def objects_in(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for overrides in settings if isinstance(settings, list) else [settings]:
         if isinstance(overrides, dict):
             yield from _objects_of(overrides)
+    for task in _part(_part(config, "plan"), "tasks").values():
+        if isinstance(task, dict):
+            yield from _objects_of(_part(task, "env"))
     for key in ("id", "encoder"):
         if is_object(policy.get(key)):
             yield f"policy.{key}", policy[key]

@@ -54,6 +54,7 @@ RUNS: list[tuple[str, tuple[str, ...]]] = [
     ("FrozenLake-v1:ppo_8x8", ("env.kwargs.is_slippery=false", "algo.normalize_advantage=off")),
     ("Taxi-v3:ppo_masked", ("action_mask=off", "eval.start_at=-5")),
     ("Walk-v0:ppo", ("env.module=small_envs", "hidden=[4, 4]")),
+    ("CartPole-v1:ppo", ("plan={by: stage, tasks: {short: {env: {time_limit: 9}, solved_at: 9}, long: {}}}",)),
 ]
 
 

@@ -35,6 +35,7 @@ from gymnast.envs import snapshots
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.lanes import LanePool
 from gymnast.envs.make import make_envs, make_one
+from gymnast.envs.mixed import MixedVector
 from gymnast.envs.vector import EndedEpisode, StepRow, VectorEnv
 from gymnast.envs.workers import WorkerPool
 from gymnast.errors import CheckpointError, EnvError
@@ -50,7 +51,17 @@ def lanes(make_env: MakeEnv, n_envs: int, n_workers: int) -> VectorEnv:
     return LanePool(functools.partial(InProcessVector, make_env), n_envs, n_workers=n_workers)
 
 
+def mixed(make_env: MakeEnv, n_envs: int) -> VectorEnv:
+    """Two groups, in this process and in workers."""
+    few = n_envs // 2
+    if not few:
+        return MixedVector({"all": InProcessVector(make_env, n_envs)})
+    others = WorkerPool(make_env, n_envs - few, n_workers=1)
+    return MixedVector({"few": InProcessVector(make_env, few), "others": others})
+
+
 ADAPTERS: dict[str, Build] = {
+    "mixed": mixed,
     "inprocess": InProcessVector,
     "workers-1": functools.partial(WorkerPool, n_workers=1),
     "workers-2": functools.partial(WorkerPool, n_workers=2),
@@ -58,7 +69,7 @@ ADAPTERS: dict[str, Build] = {
     "lanes-1": functools.partial(lanes, n_workers=1),
     "lanes-2": functools.partial(lanes, n_workers=2),
 }
-EXACT = ("inprocess", "workers-2", "lanes-2")
+EXACT = ("inprocess", "workers-2", "lanes-2", "mixed")
 """Adapters that save and load their state."""
 
 
@@ -462,7 +473,9 @@ def test_saving_changes_nothing(adapter: str) -> None:
     assert saving == plain
 
 
-@pytest.mark.parametrize("adapter", EXACT)
+@pytest.mark.parametrize(
+    "adapter", [adapter for adapter in EXACT if adapter != "mixed"]
+)  # its state is one of each task
 def test_a_state_that_does_not_fit_is_refused(adapter: str) -> None:
     """By number of envs, by method and by class, with a sentence each; the envs still work afterwards."""
     with closing(ADAPTERS[adapter](REAL_ENVS["CartPole-v1"], 3)) as envs:

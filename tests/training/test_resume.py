@@ -41,6 +41,7 @@ WRAPPERS = [
     {"id": "action_stack", "size": 2},
     {"id": "frame_stack", "size": 2},
 ]
+SHORT_AND_LONG = {"short": {"env": {"time_limit": 9}}, "long": {"env": {"time_limit": 30}}}
 CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     f"{algorithm}, {env}": (algorithm, ENVS[env], {**NORMALISED, "algo": algo(algorithm, **ON)})
     for algorithm, env in itertools.product(("ppo", "a2c", "reinforce"), ENVS)
@@ -74,6 +75,9 @@ CASES |= {
     ),
     "target KL": ("ppo", CARTPOLE, {"algo": algo("ppo", target_kl=1e-3, n_epochs=5)}),
     "measured n_steps": ("ppo", ENVS["Pendulum"], {"algo": algo("ppo", n_steps="auto", batch_size=0.5)}),
+    "tasks by slot": ("ppo", CARTPOLE, {**NORMALISED, "plan": {"by": "slot", "tasks": SHORT_AND_LONG}}),
+    "tasks by episode": ("a2c", CARTPOLE, {**NORMALISED, "plan": {"by": "episode", "tasks": SHORT_AND_LONG}}),
+    "tasks by episode, by replay": ("ppo", {"id": "Walk-v0"}, {"plan": {"by": "episode", "tasks": SHORT_AND_LONG}}),
     "sampled evaluation": ("ppo", ENVS["Pendulum"], {"eval": {"every": 1, "episodes": 2, "deterministic": False}}),
 }
 

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 from gymnast.api.agent import Agent
 from gymnast.cli.options import echo, echo_json
+from gymnast.config.tasks import task_thresholds
 from gymnast.console import Console
 from gymnast.envs.choose import playable
 from gymnast.envs.registry import rules_of
+from gymnast.metrics.catalogue import load_catalogue
 from gymnast.metrics.table import progress
-from gymnast.metrics.verdict import verdict_of
 from gymnast.training.evaluating.setup import eval_settings
+from gymnast.training.keeping.stopping import make_rules
 from gymnast.training.machine import keep_freed_memory
 
 
@@ -24,21 +26,24 @@ def play_and_tell(
     settings = [replace(setting, env=playable(setting.env)) for setting in eval_settings(config)]
     with progress(Console(stderr=True), "playing", agent.extent(episodes, steps).amount) as bar:
         result = agent.evaluate(episodes, steps=steps, seed=seed, deterministic=deterministic, on_episode=bar.update)
-    verdict = verdict_of(result.metrics(), config.spec.solved_at, config.eval.standard_errors)
+    rules = make_rules(config, load_catalogue())
+    verdict = rules.verdict(result.metrics())
     if as_json:
         run = agent.run.id if agent.run else None
         where = {"run": run, "source": agent.source, "checkpoint": agent.checkpoint}
         echo_json({**where, "env": config.env.id, **result.as_json(), "verdict": verdict and verdict.as_json()})
         return
     echo(f"{config.name} {agent.source}")
-    echo(result.sentence(config.spec.solved_at))
+    echo(result.sentence(rules.threshold))
     if verdict is not None:
         echo(verdict.sentence())
+    thresholds = task_thresholds(config)
     for setting in settings:
         if setting.name:
-            echo(f"{setting.name}: {result.others[setting.name].sentence(config.spec.solved_at)}")
-        rules = rules_of(setting.env)
-        if rules is not None:
-            echo(f"protocol: {rules.sentence()}")
+            threshold = thresholds.get(setting.name, rules.threshold)
+            echo(f"{setting.name}: {result.others[setting.name].sentence(threshold)}")
+        played = rules_of(setting.env)
+        if played is not None:
+            echo(f"protocol: {played.sentence()}")
         for key, value in setting.differences.items():
             echo(f"differs from training: {key} = {value}")

@@ -12,6 +12,7 @@ import functools
 import inspect
 import json
 from pathlib import Path
+from types import NoneType, UnionType
 from typing import Any
 
 from pydantic import BaseModel
@@ -80,7 +81,9 @@ def schema_text() -> str:
 
 
 def _section(name: str) -> type[Model]:
-    model = RunConfig.model_fields[name].annotation
+    model: Any = RunConfig.model_fields[name].annotation
+    if isinstance(model, UnionType):  # a section that may be absent
+        model = next(kind for kind in model.__args__ if kind is not NoneType)
     assert isinstance(model, type) and issubclass(model, Model)
     return model
 

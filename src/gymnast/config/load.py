@@ -7,6 +7,7 @@ own, and its variants are theirs. Mappings merge, lists and scalars replace, a s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,9 +23,13 @@ from gymnast.config.merging import SAVED_RUN, Merger
 from gymnast.config.names import RENAMED_ENVS, preset_of
 from gymnast.config.overrides import add_overrides, asked_algorithm, known_keys
 from gymnast.config.schema import RunConfig
+from gymnast.config.tasks import TaskConfig
 from gymnast.config.variants import Choice, choose, infer_algorithm, split_reference, with_algorithm
 from gymnast.errors import ConfigError, UsageError, did_you_mean
 from gymnast.redaction import refuse_secrets
+
+_NAMED = re.compile(r"'([a-z_]+(?:\.[\w-]+)+)'")
+"""A dotted key in a message."""
 
 
 @dataclass
@@ -200,6 +205,10 @@ def _sentence(problem: Any, data: dict[str, Any], origins: dict[str, str]) -> st
             continue
         parts.append(part)
     key = ".".join(parts) or ".".join(path)
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    named = _NAMED.search(message)
+    if not path and named is not None:  # between sections: the message names the key itself
+        key = named[1]
     origin = next((origins[k] for k in (key, f"{key}.id", *_parents(key)) if k in origins), None)
     # A mapping that is wrong as a whole: the newest of its keys is the likeliest culprit.
     origin = origin or next((o for k, o in reversed(origins.items()) if k.startswith(key + ".")), None)
@@ -207,10 +216,14 @@ def _sentence(problem: Any, data: dict[str, Any], origins: dict[str, str]) -> st
     if problem["type"] == "extra_forbidden":
         algorithm = str(data.get("algo", {}).get("id", "ppo"))
         siblings = [k.removeprefix(_parent(key)) for k in known_keys(algorithm) if k.startswith(_parent(key))]
+        if key.startswith("plan.tasks."):
+            siblings = list(TaskConfig.model_fields)
         return f"{at}unknown key '{key}'.{did_you_mean(parts[-1], {s.split('.')[0] for s in siblings})}"
     if problem["type"] == "missing":
         return f"{at}'{key}' is missing."
-    message = str(problem["msg"]).removeprefix("Value error, ")
+    if not path:
+        end = "" if message.endswith("?") else "."
+        return f"{at}{_lower_first(message)}{end}"
     # Some rules name the value themselves: that of a schedule's one wrong number, or a word that is no number.
     said_already = "(got " in message or (isinstance(node, str) and repr(node) in message)
     if said_already or isinstance(node, dict):

@@ -8,7 +8,7 @@ from typing import Any
 from gymnast.config.files import Path_
 from gymnast.errors import ConfigError
 
-SECTIONS = ("env", "policy", "algo", "train", "eval", "log", "alerts", "spec")
+SECTIONS = ("env", "policy", "algo", "train", "eval", "log", "alerts", "spec", "plan")
 EITHER = (("train", "env_steps", "vec_steps"), ("eval", "episodes", "steps"))
 """Two ways to say one thing: the budget, and the size of an evaluation."""
 SAVED_RUN = "saved run"

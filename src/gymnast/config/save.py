@@ -101,7 +101,11 @@ def _body(run: RunConfig, variant: str, inherited: dict[str, Any]) -> dict[str, 
     Of the spec, which says what the env is and not how to train, only what the files below say otherwise.
     """
     body: dict[str, Any] = {}
+    if run.plan is not None:
+        body["plan"] = run.plan.model_dump(mode="json", exclude_defaults=True)
     for name in SECTIONS:
+        if name == "plan":
+            continue  # written whole: a task means nothing without the others
         section: Model = getattr(run, name)
         below = inherited[name]
         chosen = _chosen(section.model_dump(mode="json"), below, below if name == "spec" else _defaults(section))
@@ -113,7 +117,7 @@ def _body(run: RunConfig, variant: str, inherited: dict[str, Any]) -> dict[str, 
     body["env"].pop("id", None)
     if run.algo.id != infer_algorithm(variant):
         body["algo"] = {"id": run.algo.id, **body["algo"]}
-    return {name: values for name, values in body.items() if values}
+    return {name: body[name] for name in SECTIONS if body.get(name)}
 
 
 def _chosen(values: dict[str, Any], below: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

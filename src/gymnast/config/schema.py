@@ -21,6 +21,7 @@ from gymnast.config.model import Model
 from gymnast.config.rewards import Names, RewardsConfig
 from gymnast.config.spec import EnvSpec
 from gymnast.config.steps import Cadence, Wait
+from gymnast.config.tasks import PlanConfig, check_plan
 from gymnast.config.wrappers import SETTINGS, settings_of
 from gymnast.errors import did_you_mean
 
@@ -414,6 +415,8 @@ class RunConfig(Model):
     log: LogConfig = Field(default_factory=LogConfig)
     alerts: AlertsConfig = Field(default_factory=AlertsConfig)
     spec: EnvSpec = Field(default_factory=EnvSpec)
+    plan: PlanConfig | None = None
+    """Several tasks, at the same time or one after the other."""
 
     @model_validator(mode="after")
     def _names_for_rewards(self) -> RunConfig:
@@ -431,3 +434,9 @@ class RunConfig(Model):
             actions=tuple(spec.actions),
             action_components=tuple(component.name for component in spec.action_components),
         )
+
+    @model_validator(mode="after")
+    def _plan_fits(self) -> RunConfig:
+        if self.plan is not None:
+            check_plan(self, self.plan)
+        return self

@@ -79,6 +79,8 @@ def stays_here(config: EnvConfig) -> str | None:
 
 def choose_for_run(config: RunConfig) -> tuple[str, str]:
     """The same for a whole run: envs of EnvPool are reset often, and a small budget would cut their episodes short."""
+    if config.plan is not None:
+        return choose_vectorization(config.env, envpool=False)  # whose envs cannot be mixed
     kind, reason = choose_vectorization(config.env)
     if config.env.vectorization != "auto" or kind != "envpool" or not (cut := resets_cut_episodes(config)):
         return kind, reason

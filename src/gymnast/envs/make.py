@@ -15,7 +15,7 @@ from gymnast.config.schema import EnvConfig
 from gymnast.envs.choose import choose_vectorization, cores, native_form, why_not_native
 from gymnast.envs.closing import close
 from gymnast.envs.families import SHIPPED, choose_renderers, family_of
-from gymnast.envs.inprocess import InProcessVector
+from gymnast.envs.inprocess import InProcessVector, MakeEnv
 from gymnast.envs.registry import env_spec, family_of_config, missing_package, rules_of
 from gymnast.envs.rewards.vector import RewardTerms
 from gymnast.envs.time_limits import own_limit
@@ -77,8 +77,10 @@ def _prepared(spec: EnvSpec, config: EnvConfig, render_mode: str | None) -> EnvS
     return family.prepare(spec, config, render_mode)
 
 
-def make_envs(config: EnvConfig, n_envs: int, *, render_mode: str | None = None) -> VectorEnv:
-    """N running envs behind the contract, wrapped as configured."""
+def make_envs(
+    config: EnvConfig, n_envs: int, *, render_mode: str | None = None, one: MakeEnv | None = None
+) -> VectorEnv:
+    """N running envs behind the contract, wrapped as configured. `one` makes each of them in place of `make_one`."""
     check(config.wrappers)
     kind, reason = choose_vectorization(config)
     if render_mode is not None:
@@ -87,21 +89,21 @@ def make_envs(config: EnvConfig, n_envs: int, *, render_mode: str | None = None)
     if kind not in SINGLE_ENVS:
         refuse_single(config.wrappers, kind)
     mask = config.action_mask == "auto"
-    make = functools.partial(make_one, config, render_mode)
+    make = one or functools.partial(make_one, config, render_mode)
     envs: VectorEnv
     if kind == "native":
         envs = _native_form(config)(n_envs)
     elif kind == "envpool":
         from gymnast.envs.envpool import make_envpool
 
-        one = make_one(config.model_copy(update={"wrappers": []}))
-        envs = make_envpool(config, n_envs, one.observation_space, one.action_space)
-        close(one)
+        bare = make_one(config.model_copy(update={"wrappers": []}))
+        envs = make_envpool(config, n_envs, bare.observation_space, bare.action_space)
+        close(bare)
     elif kind == "workers":
-        close(make_one(config))  # a wrong id or argument is one clear error here, not one per worker
+        close(make())  # a wrong id or argument is one clear error here, not one per worker
         if by_lanes(config, n_envs):
-            return _lane_pool(config, n_envs)
-        envs = _worker_pool(config, n_envs)
+            return _lane_pool(config, make, n_envs)
+        envs = _worker_pool(config, make, n_envs)
     else:
         envs = InProcessVector(make, n_envs, action_mask=mask)
     if kind != "workers":  # whose terms are next to their envs
@@ -119,7 +121,7 @@ def with_rewards(envs: VectorEnv, config: EnvConfig) -> VectorEnv:
     return RewardTerms(envs, config.rewards)
 
 
-def _worker_pool(config: EnvConfig, n_envs: int) -> VectorEnv:
+def _worker_pool(config: EnvConfig, make: MakeEnv, n_envs: int) -> VectorEnv:
     from gymnast.envs.workers import WorkerPool
 
     if isinstance(config.n_workers, int):
@@ -127,7 +129,6 @@ def _worker_pool(config: EnvConfig, n_envs: int) -> VectorEnv:
     else:
         n_workers = min(n_envs, cores())
     mask = config.action_mask == "auto"
-    make = functools.partial(make_one, config)
     around = functools.partial(with_rewards, config=config)
     return WorkerPool(make, n_envs, n_workers=n_workers, action_mask=mask, around=around, **_pool_options(config))
 
@@ -150,10 +151,10 @@ def by_lanes(config: EnvConfig, n_envs: int) -> bool:
     return family is not None and family.by_lanes and whole and cores() >= LANES_FROM and n_envs >= 2
 
 
-def _lane_pool(config: EnvConfig, n_envs: int) -> VectorEnv:
+def _lane_pool(config: EnvConfig, make: MakeEnv, n_envs: int) -> VectorEnv:
     from gymnast.envs.lanes import LanePool
 
-    one, mask = functools.partial(make_one, config), config.action_mask == "auto"
+    mask = config.action_mask == "auto"
     rules = rules_of(config)
     # Of two cores one acts on images while the other steps; of many cores the trainer has one anyway.
     own_core = cores() >= MANY_CORES or (cores() == 2 and rules is not None and rules.images)
@@ -163,7 +164,7 @@ def _lane_pool(config: EnvConfig, n_envs: int) -> VectorEnv:
         n_workers = cores() - own_core
     return LanePool(
         lambda n: wrap(
-            with_rewards(InProcessVector(one, n, action_mask=mask), config), config.wrappers, single_envs=True
+            with_rewards(InProcessVector(make, n, action_mask=mask), config), config.wrappers, single_envs=True
         ),
         n_envs,
         n_workers=n_workers,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from gymnast.envs.lanes import LanePool
+from gymnast.envs.mixed import TASK
 from gymnast.envs.spaces import Observation
 from gymnast.envs.time_limits import ENDLESS_ADVICE
 from gymnast.envs.vector import EndedEpisode, VectorEnv
@@ -26,8 +27,15 @@ from gymnast.metrics.verdict import shown, spread
 from gymnast.policies.base import Policy
 
 MAX_EPISODE_STEPS = 1_000_000
-SHARED_METRICS = ("eval/return_mean", "eval/return_std", "eval/length_mean", "eval/success_rate", "eval/exact_return")
-"""What is logged of the further settings of `eval.env`."""
+SHARED_METRICS = (
+    "eval/return_mean",
+    "eval/return_std",
+    "eval/length_mean",
+    "eval/success_rate",
+    "eval/exact_return",
+    "eval/episodes",
+)
+"""What is logged of the further settings of `eval.env`, and of every task of a plan."""
 
 
 @dataclass(repr=False)
@@ -52,6 +60,8 @@ class Evaluation:
     """Env steps of a first look at fewer episodes, which do not count."""
     others: dict[str, Evaluation] = field(default_factory=dict)
     """The same weights under the further settings of `eval.env`, by name; they decide nothing."""
+    of_tasks: bool = False
+    """Whether the episodes are those of `others` together, which are then the tasks of a plan."""
 
     def __repr__(self) -> str:
         return f"Evaluation({self.sentence()})"
@@ -78,7 +88,8 @@ class Evaluation:
     @property
     def steps(self) -> int:
         """Env steps that were played, under all settings."""
-        return self.steps_before + sum(self.lengths) + sum(other.steps for other in self.others.values())
+        own = 0 if self.of_tasks else sum(self.lengths)
+        return self.steps_before + own + sum(other.steps for other in self.others.values())
 
     def sentence(self, threshold: float | None = None) -> str:
         """`500.0 ± 0.0 over 100 episodes, deterministic`; no score is rounded across the threshold."""
@@ -138,6 +149,23 @@ class Evaluation:
             "engine": self.engine,
             "settings": {name: other.as_json() for name, other in self.others.items()},
         }
+
+
+def of_all_tasks(evaluations: Mapping[str, Evaluation]) -> Evaluation:
+    """One evaluation of all tasks, which were played for equally many episodes."""
+    found = list(evaluations.values())
+    exact = [one.exact for one in found if one.exact is not None]
+    return Evaluation(
+        [ret for one in found for ret in one.returns],
+        [length for one in found for length in one.lengths],
+        [success for one in found for success in one.successes],
+        found[0].deterministic,
+        exact=math.fsum(exact) / len(exact) if len(exact) == len(found) else None,
+        regrets=[regret for one in found for regret in one.regrets],
+        engine=next((one.engine for one in found if one.engine is not None), None),
+        others=dict(evaluations),
+        of_tasks=True,
+    )
 
 
 def evaluate(
@@ -254,6 +282,12 @@ def success_of(episode: EndedEpisode) -> bool | None:
         if key in episode.infos:
             return bool(episode.infos[key])
     return None
+
+
+def task_of(episode: EndedEpisode) -> str | None:
+    """The task of a plan that the episode was of; None where there is only one."""
+    task: str | None = episode.infos.get(TASK)
+    return task
 
 
 def regret_of(episode: EndedEpisode) -> float | None:

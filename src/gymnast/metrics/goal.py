@@ -56,6 +56,8 @@ def subject_of(config: RunConfig, catalogue: Catalogue) -> Subject:
         horizon=config.env.time_limit or spec.horizon,
         ends_when_solved=config.train.stop_when_solved,
     )
+    if config.plan is not None:  # scores of the env section are of no single task
+        goal = Goal(ends_when_solved=config.train.stop_when_solved)
     settings: dict[str, float] = {}
     rows = []
     for metric in catalogue:

@@ -13,6 +13,8 @@ TERMS = "rollout/reward_terms/"
 """How the names of metrics begin that say what a term of the reward added up to."""
 POINTS = 64
 """A whole-run trend has at most twice this many points."""
+BY_TASK = ("rollout/return_mean", "rollout/length_mean", "rollout/success_rate", "rollout/episodes")
+"""What is logged of every task by itself, where episodes are of several: `rollout/return_mean/hard`."""
 
 
 class Point(NamedTuple):
@@ -153,6 +155,8 @@ class EpisodeWindow:
         self._successes: deque[bool | None] = deque(maxlen=size)
         self._regrets: deque[float | None] = deque(maxlen=size)
         self._terms: dict[str, deque[float]] = {name: deque(maxlen=size) for name in terms}
+        self._tasks: dict[str, EpisodeWindow] = {}
+        """A window of each task, where episodes are of several."""
 
     def add(
         self,
@@ -161,11 +165,15 @@ class EpisodeWindow:
         success: bool | None = None,
         regret: float | None = None,
         terms: Mapping[str, float] | None = None,
+        task: str | None = None,
     ) -> None:
         """Take one finished episode in; `success` and `regret` are None where the env does not say.
 
-        `terms` is what each term of the reward added up to.
+        `terms` is what each term of the reward added up to, `task` whose episode it was.
         """
+        if task is not None:
+            own = self._tasks.setdefault(task, EpisodeWindow(self.size))
+            own.add(episode_return, length, success, regret)
         self.episodes += 1
         self._returns.append(float(episode_return))
         self._lengths.append(int(length))
@@ -179,7 +187,7 @@ class EpisodeWindow:
         mean, std = _mean_std(self._returns)
         length_mean, length_std = _mean_std(self._lengths)
         known = [success for success in self._successes if success is not None]
-        return {
+        found = {
             "rollout/return_mean": mean,
             "rollout/return_std": std,
             "rollout/return_min": min(self._returns, default=None),
@@ -191,10 +199,19 @@ class EpisodeWindow:
             "rollout/regret": _mean_std(deque(regret for regret in self._regrets if regret is not None))[0],
             **{f"{TERMS}{name}": _mean_std(values)[0] for name, values in self._terms.items()},
         }
+        for task, window in self._tasks.items():
+            own = window.statistics()
+            found |= {f"{name}/{task}": own[name] for name in BY_TASK if own[name] is not None}
+        return found
+
+    def forget(self) -> None:
+        """The episodes so far say nothing of the coming ones; how many there were stays known."""
+        for values in (self._returns, self._lengths, self._successes, self._regrets):
+            values.clear()
 
     def state(self) -> dict[str, Any]:
         """Plain JSON for a checkpoint; floats survive the round trip to the bit."""
-        return {
+        state = {
             "episodes": self.episodes,
             "returns": list(self._returns),
             "lengths": list(self._lengths),
@@ -202,6 +219,9 @@ class EpisodeWindow:
             "regrets": list(self._regrets),
             "terms": {name: list(values) for name, values in self._terms.items()},
         }
+        if self._tasks:
+            state["tasks"] = {task: window.state() for task, window in self._tasks.items()}
+        return state
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Continue from `state()`; a window of another size keeps the latest episodes that fit."""
@@ -215,6 +235,10 @@ class EpisodeWindow:
             if name in self._terms:
                 self._terms[name] = deque(map(float, values), maxlen=self.size)
         self._regrets = deque((None if regret is None else float(regret) for regret in regrets), maxlen=self.size)
+        self._tasks = {}
+        for task, saved in state.get("tasks", {}).items():
+            self._tasks[task] = EpisodeWindow(self.size)
+            self._tasks[task].load(saved)
 
 
 def _mean_std(values: deque[float] | deque[int]) -> tuple[float | None, float | None]:

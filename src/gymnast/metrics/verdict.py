@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 MOST_DIGITS = 17
@@ -51,6 +51,8 @@ class Verdict:
     """How many standard errors above the threshold the mean must lie."""
     env_steps: int | None = None
     """Of the weights that were evaluated; None outside a training."""
+    task: str = ""
+    """Of a plan with several tasks: the one that decides. All are solved, or this is the first that is not."""
 
     @classmethod
     def restored(cls, saved: Mapping[str, Any]) -> Verdict:
@@ -59,7 +61,7 @@ class Verdict:
         env_steps = None
         if saved["env_steps"] is not None:
             env_steps = int(saved["env_steps"])
-        return cls(**numbers, exact=bool(saved["exact"]), env_steps=env_steps)
+        return cls(**numbers, exact=bool(saved["exact"]), env_steps=env_steps, task=str(saved.get("task", "")))
 
     @property
     def allowance(self) -> float:
@@ -83,6 +85,8 @@ class Verdict:
     def _comparison(self) -> str:
         kind = "exact expectation " if self.exact else ""
         word = "solved" if self.solved else "not solved"
+        if self.task:
+            word = f"all tasks solved, {self.task}" if self.solved else f"not solved: {self.task}"
         if reaches(self.score, self.threshold) and self.allowance:
             return f"{word}: {self._with_margin()}"
         score = kind + shown(self.score, self.threshold)
@@ -111,13 +115,31 @@ class Verdict:
 
 def threshold_of(config: Mapping[str, Any]) -> float | None:
     """The score from which the env of a saved config counts as solved; a damaged config has none."""
+    plan = config.get("plan")
+    if isinstance(plan, Mapping) and plan.get("by") != "stage":
+        return None  # every task has its own
     spec = config.get("spec")
     threshold = None
     if isinstance(spec, Mapping):
         threshold = spec.get("solved_at")
+    if isinstance(plan, Mapping):
+        threshold = _of_last_stage(plan, threshold)
     if isinstance(threshold, (int, float)):
         return float(threshold)
     return None
+
+
+def _of_last_stage(plan: Mapping[str, Any], of_the_spec: Any) -> Any:
+    """The threshold of a saved plan's last stage."""
+    tasks = plan.get("tasks")
+    last = list(tasks.values())[-1] if isinstance(tasks, Mapping) and tasks else None
+    if not isinstance(last, Mapping):
+        return None
+    own, env = last.get("solved_at"), last.get("env")
+    if own is not None:
+        return own
+    other_env = isinstance(env, Mapping) and "id" in env
+    return None if other_env else of_the_spec
 
 
 def verdict_of(
@@ -139,6 +161,29 @@ def verdict_of(
         return None
     error = standard_error(metrics.get("eval/return_std"), metrics.get("eval/episodes"))
     return Verdict(mean, threshold, error=error, margin=standard_errors, env_steps=env_steps)
+
+
+def verdict_of_tasks(
+    metrics: Mapping[str, float | None],
+    thresholds: Mapping[str, float | None],
+    standard_errors: float,
+    env_steps: int | None = None,
+) -> Verdict | None:
+    """The verdict on an evaluation of all tasks of a plan: solved when every task with a threshold is.
+
+    The first one that is not decides.
+    """
+    found = None
+    for task, threshold in thresholds.items():
+        prefix = f"eval.{task}/"
+        own = {f"eval/{name.removeprefix(prefix)}": value for name, value in metrics.items() if name.startswith(prefix)}
+        verdict = verdict_of(own, threshold, standard_errors, env_steps)
+        if verdict is None:
+            continue
+        found = replace(verdict, task=task)
+        if not found.solved:
+            return found
+    return found
 
 
 def standard_error(std: float | None, episodes: float | None) -> float:

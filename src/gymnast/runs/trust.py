@@ -92,6 +92,8 @@ def code_in(config: dict[str, Any], *, playing: bool = True) -> list[Code]:
         for overrides in settings if isinstance(settings, list) else [settings]:
             if isinstance(overrides, dict):
                 found += _env_code(overrides, "eval.env")
+        for name, task in _part(_part(config, "plan"), "tasks").items():
+            found += _env_code(_part(task, "env"), f"plan.tasks.{name}.env")
     # An object of a Python program is imported from nowhere: only whoever has it can give it.
     return [code for code in found if not own_code.is_object(code.value)]
 

@@ -14,8 +14,9 @@ from gymnast.algorithms.base import Algorithm
 from gymnast.algorithms.optimizer import make_optimizer
 from gymnast.config.plan import make_plan
 from gymnast.config.schema import RunConfig
+from gymnast.config.tasks import reward_terms
 from gymnast.envs.lanes import LanePool
-from gymnast.envs.make import make_envs
+from gymnast.envs.tasks import training_envs
 from gymnast.envs.time_limits import time_limit_of
 from gymnast.envs.vector import VectorEnv
 from gymnast.errors import ConfigError
@@ -63,7 +64,7 @@ def prepared(config: RunConfig) -> Iterator[Setup]:
         raise ConfigError(
             f"REINFORCE plays whole episodes and '{config.env.id}' has no time limit: set env.time_limit."
         )
-    envs = make_envs(config.env, make_plan(config, horizon=horizon).n_envs)
+    envs = training_envs(config, make_plan(config, horizon=horizon).n_envs)
     try:
         config, reasons = settle(config, envs, horizon)
         plan = make_plan(config, horizon=horizon)
@@ -93,7 +94,7 @@ def _on_policy(setup: Setup, loading: threading.Thread | None) -> OnPolicyTraine
         learner=learner,
         collector=_make_collector(config, plan.n_steps, envs, learner, generator),
         action_generator=generator,
-        window=EpisodeWindow(config.log.window, config.env.reward_terms),
+        window=EpisodeWindow(config.log.window, reward_terms(config)),
         reasons=setup.reasons,
         loading=loading,
     )

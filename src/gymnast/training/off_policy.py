@@ -20,11 +20,12 @@ from gymnast import seeding
 from gymnast.algorithms.base import Coefficients, coefficients
 from gymnast.algorithms.optimizer import Optimizer, make_optimizer
 from gymnast.config.algorithms.base import OffPolicyConfig
+from gymnast.config.tasks import reward_terms
 from gymnast.envs.actions import choices_of
 from gymnast.envs.rewards.vector import TERMS
 from gymnast.envs.spaces import stack
 from gymnast.errors import ConfigError, NonFiniteError
-from gymnast.evaluation.evaluate import regret_of, success_of
+from gymnast.evaluation.evaluate import regret_of, success_of, task_of
 from gymnast.metrics.history import EpisodeWindow
 from gymnast.policies.base import Field, Policy
 from gymnast.policies.flat import FlatParameters
@@ -58,7 +59,7 @@ class OffPolicyTrainer(Trainer):
         self._row = self.envs.new_row()
         self._obs: np.ndarray = self._row.obs  # type: ignore[assignment]  # without parts: an array
         self.replay = Replay(self.algo.replay_size, self._fields())
-        self._window = EpisodeWindow(self.config.log.window, self.config.env.reward_terms)
+        self._window = EpisodeWindow(self.config.log.window, reward_terms(self.config))
         self._begins = True
 
     def _fields(self) -> list[Field]:
@@ -163,6 +164,7 @@ class OffPolicyTrainer(Trainer):
                 success_of(episode),
                 regret_of(episode),
                 episode.infos.get(TERMS),
+                task_of(episode),
             )
         self._check(next_obs, row.reward)
         reward = torch.from_numpy(row.reward)

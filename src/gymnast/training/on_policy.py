@@ -26,7 +26,7 @@ from gymnast.envs.actions import choices_of, random_actions
 from gymnast.envs.rewards.vector import TERMS
 from gymnast.envs.vector import VectorEnv
 from gymnast.errors import NonFiniteError
-from gymnast.evaluation.evaluate import regret_of, success_of, tensors
+from gymnast.evaluation.evaluate import regret_of, success_of, task_of, tensors
 from gymnast.metrics.histogram import Histogram
 from gymnast.metrics.history import EpisodeWindow
 from gymnast.policies.base import Policy
@@ -195,6 +195,7 @@ class OnPolicyTrainer(Trainer):
                     success_of(episode),
                     regret_of(episode),
                     episode.infos.get(TERMS),
+                    task_of(episode),
                 )
         counters.advance(self.rollout.length, self.plan.n_envs, updates=result.updates, epochs=result.epochs)
         counters.kl_stops += result.stopped_by_kl

@@ -14,13 +14,14 @@ from gymnast.envs.families.family import Family, within
 from gymnast.envs.families.minatar import MINATAR
 from gymnast.envs.families.minigrid import MINIGRID
 from gymnast.envs.families.mujoco import MUJOCO
+from gymnast.envs.families.tasks import TASKS
 from gymnast.envs.families.toy_text import TOY_TEXT
 
 if TYPE_CHECKING:
     import gymnasium as gym
     from gymnasium.envs.registration import EnvSpec
 
-SHIPPED = (CLASSIC, TOY_TEXT, BOX2D, MUJOCO, ATARI, MINATAR, MINIGRID, BANDITS)
+SHIPPED = (CLASSIC, TOY_TEXT, BOX2D, MUJOCO, ATARI, MINATAR, MINIGRID, BANDITS, TASKS)
 """In the order in which the doctor names them."""
 
 

@@ -201,6 +201,15 @@ class EvalCadence:
             self.budget.spent, self.budget.length = int(state.get("spent", 0)), float(state.get("length", 0.0))
 
 
+def n_settings(config: RunConfig) -> int:
+    """How many settings are evaluated each time: one of a stage, every task of another plan, those of `eval.env` else."""
+    if config.plan is None:
+        return len(config.eval.env_settings)
+    if config.plan.stages:
+        return 1
+    return len(config.plan.tasks)
+
+
 def make_cadence(config: RunConfig, plan: Plan, *, time_limit: int | None = None) -> EvalCadence:
     """From the eval section; `time_limit` is that of an evaluation episode."""
     every = None if config.eval.every is None else plan.eval_every
@@ -217,6 +226,6 @@ def make_cadence(config: RunConfig, plan: Plan, *, time_limit: int | None = None
             time_limit,
             config.spec.solved_at,
             steps=steps,
-            settings=len(config.eval.env_settings),
+            settings=n_settings(config),
         )
     return EvalCadence(plan.eval_every, plan.eval_warmup, plan.eval_start_at, budget, steps=steps)

@@ -12,7 +12,7 @@ from gymnast.algorithms import policy_for
 from gymnast.config.schema import RunConfig
 from gymnast.envs.vector import VectorEnv
 from gymnast.errors import ConfigError
-from gymnast.evaluation.evaluate import Evaluation
+from gymnast.evaluation.evaluate import Evaluation, of_all_tasks
 from gymnast.evaluation.exact import TabularModel
 from gymnast.policies.base import Policy
 from gymnast.policies.flat import FlatParameters
@@ -79,6 +79,8 @@ class Evaluator:
         settings = settings or eval_settings(config)
         if one_process:
             settings = [_in_process(setting) for setting in settings]
+        self._together = all(setting.name for setting in settings)
+        """Whether the settings are tasks, which count together."""
         self._first, *self._others = [_Stage(config, setting) for setting in settings]
 
     @property
@@ -111,12 +113,31 @@ class Evaluator:
         `watch` wraps envs for the caller. Further settings are played after the one that decides, as much of each.
         """
         self.prepare()
+        if self._together:
+            return self._all_tasks(policy, watch, extent, on_episode, turn=turn, seed=seed)
         evaluation = self._first.play(policy, watch, turn=turn, seed=seed, extent=extent, on_episode=on_episode)
         once = None if extent is None else replace(extent, confirm_at=None)
         for stage in self._others:
             played = stage.play(policy, watch, turn=turn, seed=seed, extent=once)
             evaluation.others[stage.setting.name] = played
         return evaluation
+
+    def _all_tasks(
+        self,
+        policy: Policy,
+        watch: Callable[[VectorEnv], VectorEnv],
+        extent: Extent | None,
+        on_episode: Callable[[int], None] | None,
+        **which: Any,
+    ) -> Evaluation:
+        """The tasks of a plan one after the other, as much of each; they count together."""
+        stages = (self._first, *self._others)
+        amount = 0 if extent is None else extent.amount
+        played = {}
+        for number, stage in enumerate(stages):
+            told = _share(on_episode, number, len(stages), amount)
+            played[stage.setting.name] = stage.play(policy, watch, extent=extent, on_episode=told, **which)
+        return of_all_tasks(played)
 
     def policy_of(self, weights: bytes) -> Policy:
         """A policy of this evaluator's own with saved weights (safetensors): nobody's training is touched."""
@@ -134,6 +155,13 @@ class Evaluator:
         """Close the envs, if there are any."""
         for stage in (self._first, *self._others):
             stage.close()
+
+
+def _share(on_episode: Callable[[int], None] | None, before: int, tasks: int, amount: int) -> Callable[[int], None]:
+    """Progress of one task's evaluation as a share of that of all, in what one task plays; so many come before it."""
+    if on_episode is None:
+        return lambda played: None
+    return lambda played: on_episode((before * amount + played) // tasks)
 
 
 def _in_process(setting: EvalSetting) -> EvalSetting:

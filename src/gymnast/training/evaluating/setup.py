@@ -7,7 +7,7 @@ A score is of Gymnasium's own env. A run that EnvPool steps is evaluated without
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,10 +15,12 @@ import torch
 from gymnast import seeding
 from gymnast.config.plan import FULL_EPISODES, eval_envs
 from gymnast.config.schema import FAMILY_SECTIONS, EnvConfig, RunConfig
+from gymnast.config.tasks import task_envs
 from gymnast.envs.choose import choose_vectorization, cores, foreign_engine, native_form
 from gymnast.envs.closing import close
 from gymnast.envs.make import MANY_CORES, SINGLE_ENVS, by_lanes, make_envs, make_one
 from gymnast.envs.registry import rules_of
+from gymnast.envs.tasks import steppable
 from gymnast.envs.time_limits import longest_episode
 from gymnast.envs.vector import VectorEnv
 from gymnast.envs.wrappers import needs_single_envs
@@ -37,26 +39,43 @@ class EvalSetting:
     """One way in which the weights are evaluated."""
 
     name: str
-    """Empty for the setting that decides."""
+    """Empty for the setting that decides; the tasks of a plan, which count together, all have one."""
     env: EnvConfig
     differences: dict[str, Any]
     """From the training envs."""
 
 
 def eval_settings(config: RunConfig) -> list[EvalSetting]:
-    """All settings of `eval.env`; the first one decides."""
-    return [EvalSetting(name, *_overridden(config, given)) for name, given in config.eval.env_settings.items()]
+    """All settings of `eval.env`, of which the first decides; with a plan, its tasks.
+
+    Tasks at the same time have a score each and count together. Of stages, the last decides.
+    """
+    if config.plan is None:
+        return [
+            EvalSetting(name, *_overridden(config, config.env, given))
+            for name, given in config.eval.env_settings.items()
+        ]
+    (given,) = config.eval.env_settings.values()
+    tasks = {name: _overridden(config, steppable(env), given) for name, env in task_envs(config).items()}
+    settings = [EvalSetting(name, *played) for name, played in tasks.items()]
+    if config.plan.stages:
+        *earlier, last = settings
+        return [replace(last, name=""), *earlier]
+    return settings
 
 
 def eval_env_config(config: RunConfig) -> tuple[EnvConfig, dict[str, Any]]:
-    """The env section of the setting that decides, and how it differs from training's."""
+    """The env section of the setting that decides, and how it differs from training's.
+
+    With a plan it is that of the last stage, or of the first of several tasks at the same time.
+    """
     first = eval_settings(config)[0]
     return first.env, first.differences
 
 
-def _overridden(config: RunConfig, given: dict[str, Any]) -> tuple[EnvConfig, dict[str, Any]]:
+def _overridden(config: RunConfig, env: EnvConfig, given: dict[str, Any]) -> tuple[EnvConfig, dict[str, Any]]:
     """An evaluation's env section and how it differs from training's."""
-    training = config.env.model_dump()
+    training = env.model_dump()
     unknown = set(given) - set(training)
     if unknown:
         raise ConfigError(f"'eval.env.{sorted(unknown)[0]}' is not a key of the env section.")

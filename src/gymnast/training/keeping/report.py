@@ -11,6 +11,7 @@ from gymnast.config.load import Resolved
 from gymnast.config.plan import AUTO
 from gymnast.config.schedule import over_the_budget
 from gymnast.config.schema import RunConfig
+from gymnast.config.task_words import summary_of
 from gymnast.evaluation.evaluate import Evaluation
 from gymnast.metrics.catalogue import Catalogue
 from gymnast.metrics.history import History
@@ -109,7 +110,7 @@ class Reporter:
         config, plan, about = trainer.config, trainer.plan, trainer.about
         for notice in resolved.notices:
             self.say(notice, style="yellow", always=True)
-        threshold = config.spec.solved_at
+        threshold = None if config.plan is not None else config.spec.solved_at
         from gymnast.envs.choose import choose_vectorization, resets_cut_episodes, under_debugger
 
         if under_debugger():
@@ -122,6 +123,7 @@ class Reporter:
             ("model", _model(trainer)),
             ("algo", f"{config.algo.id}: {plan.n_envs} × {plan.n_steps} steps per iteration"),
             ("budget", f"{plan.env_steps:,} env steps ({plan.vec_steps:,} vec steps)"),
+            *summary_of(config),
             *_scheduled(config),
             ("device", f"{about.device} ({about.reasons['train.device']})"),
         ]

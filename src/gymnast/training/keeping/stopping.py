@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from gymnast.config.schema import RunConfig, StopRule
+from gymnast.config.tasks import task_thresholds
 from gymnast.evaluation.evaluate import SHARED_METRICS
 from gymnast.metrics.catalogue import Catalogue
-from gymnast.metrics.verdict import Verdict, verdict_of
+from gymnast.metrics.verdict import Verdict, verdict_of, verdict_of_tasks
 
 SOLVED = "solved"
 """Why a run ends whose env is solved; the verdict says by how much."""
@@ -24,9 +25,13 @@ class StopRules:
     stop_when_solved: bool = True
     standard_errors: float = 0.0
     """How far above the threshold a mean over episodes must lie."""
+    tasks: Mapping[str, float | None] = field(default_factory=dict)
+    """The thresholds of a plan's tasks that are trained on at the same time; empty without one."""
 
     def verdict(self, row: Mapping[str, float | None], env_steps: int | None = None) -> Verdict | None:
         """This row's evaluation next to the threshold; the exact expectation decides where there is one."""
+        if self.tasks:
+            return verdict_of_tasks(row, self.tasks, self.standard_errors, env_steps)
         return verdict_of(row, self.threshold, self.standard_errors, env_steps)
 
     def is_solved(self, row: Mapping[str, float | None]) -> bool:
@@ -46,10 +51,15 @@ class StopRules:
 
 def make_rules(config: RunConfig, catalogue: Catalogue) -> StopRules:
     """Check metric names now: a typo must not cost a night of training."""
-    names = [name for name in config.eval.env_settings if name]
+    plan = config.plan
+    names = list(plan.tasks) if plan is not None else [name for name in config.eval.env_settings if name]
     others = {metric.replace("eval/", f"eval.{name}/", 1) for name in names for metric in SHARED_METRICS}
     rules = [_in_our_names(rule, catalogue, others) for rule in config.train.stop]
-    return StopRules(config.spec.solved_at, rules, config.train.stop_when_solved, config.eval.standard_errors)
+    threshold, thresholds = config.spec.solved_at, task_thresholds(config)
+    if plan is not None:
+        threshold = thresholds[plan.stages[-1]] if plan.stages else None
+    tasks = {} if plan is not None and plan.stages else thresholds
+    return StopRules(threshold, rules, config.train.stop_when_solved, config.eval.standard_errors, tasks)
 
 
 def _in_our_names(rule: StopRule, catalogue: Catalogue, others: Collection[str]) -> StopRule:
