@@ -124,9 +124,9 @@ def task_envs(config: RunConfig) -> dict[str, EnvConfig]:
     base = config.env.model_dump()
     found = {}
     for name, task in config.plan.tasks.items():
-        found[name] = type(config.env).model_validate(changed(base, task.env))
-        if found[name].rewards is not None:
-            found[name].rewards.learn_names(config.reward_names)
+        env = found[name] = type(config.env).model_validate(changed(base, task.env))
+        if env.rewards is not None:
+            env.rewards.learn_names(config.reward_names)
     return found
 
 
