@@ -79,13 +79,17 @@ def in_tensorboard(run: Run) -> Found:
 
 
 def in_trackio(run: Run) -> Found:
-    """What Trackio shows, read by itself in a process where it finds the folder of this test."""
+    """What Trackio shows."""
+    return _by_name(_rows_of_trackio(run))
+
+
+def _rows_of_trackio(run: Run) -> list[dict[str, Any]]:
+    """Read by Trackio itself, in a process where it finds the folder of this test."""
     code = (
         "import json,sys; from trackio.sqlite_storage import SQLiteStorage as s; "
         f"print(json.dumps(s.get_logs('CartPole-v1', 'ppo-{run.id}')))"
     )
-    rows = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-    return _by_name(rows)
+    return json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
 
 
 def in_wandb(server: FakeWandb, run: Run) -> Found:
@@ -413,6 +417,42 @@ def test_videos_go_out_once_at_their_step(server: FakeWandb, tmp_path: Path) -> 
     images = events.Images("video/best")
     assert [image.step for image in images] == [row["vec_steps"] for row in media]
     assert images[0].encoded_image_string[:3] == b"GIF" and images[0].width * 48 == images[0].height * 64
+
+
+def test_the_films_of_a_runs_end_go_out_once(
+    server: FakeWandb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Best and last, each at the step of its weights, in all three trackers; a sync afterwards finds nothing to send."""
+    monkeypatch.setattr("gymnast.training.showing.ending.allowance", lambda ran: 20.0)
+    names = ["wandb", "tensorboard", "trackio"]
+    log = {"sinks": names, "capture_video": True, "rollouts": False}
+    # The first weights are the best: later ones learn at a rate that ruins them.
+    resolved = small("ppo", CARTPOLE, log=log, algo={"learning_rate": 10.0}, train={"seed": 1})
+    made = run(resolved, tmp_path).run
+    for name in names:
+        sent_by_itself(made, name)
+    steps = {
+        path.stem: json.loads(path.read_text())["env_steps"] // N_ENVS for path in sorted(made.videos.glob("*.json"))
+    }
+    assert sorted(steps) == ["best", "last"] and steps["best"] < steps["last"]
+    synced(made, *names)
+    media = [row for _, row in sorted(server.runs[made.id]["history"].items()) if any("video/" in name for name in row)]
+    found = {
+        name.removeprefix("video/"): row["vec_steps"] for row in media for name in row if name.startswith("video/")
+    }
+    assert found == steps and len(media) == 2
+    uploaded = [file for file in server.runs[made.id]["files"] if file.endswith(".mp4")]
+    assert len(uploaded) == len(set(uploaded)) == 2
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(made.folder / "tensorboard"), {"images": 0})
+    events.Reload()
+    assert {tag: [image.step for image in events.Images(tag)] for tag in events.Tags()["images"]} == {
+        f"video/{label}": [step] for label, step in steps.items()
+    }
+    for label, step in steps.items():
+        ours = [row for row in _rows_of_trackio(made) if f"video/{label}" in row]
+        assert [row["vec_steps"] for row in ours] == [step]
 
 
 def test_histograms_go_with_their_rows(server: FakeWandb, tmp_path: Path) -> None:
