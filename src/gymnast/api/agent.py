@@ -15,7 +15,7 @@ from torch import Tensor
 from gymnast.algorithms.credit import Credit
 from gymnast.api.files import save_agent
 from gymnast.api.process import left_as_it_was
-from gymnast.api.recording import Film, film, film_path
+from gymnast.api.recording import Cut, Recorded, episodes_of, progression_of
 from gymnast.api.sb3 import SB3Model
 from gymnast.config.plan import FULL_EPISODES
 from gymnast.config.schema import RunConfig
@@ -178,13 +178,23 @@ class Agent:
         episodes: int = 1,
         seed: int = 0,
         deterministic: bool | None = None,
-    ) -> Film:
-        """Film episodes, as `gymnast video` does: .mp4, .webm or .gif, by default among the videos of the run."""
-        where = film_path(self, path, seed)
+        overlay: bool = True,
+        publish: bool = False,
+        progression: bool = False,
+    ) -> Recorded:
+        """Film episodes, as `gymnast video` does: .mp4, .webm or .gif, by default among the videos of the run.
+
+        `overlay` writes step, action, reward, return and value below the pictures; `publish` lays them on a page of 1920×1080
+        with a title; `progression` films one episode before training and by every checkpoint of the run.
+        """
+        if progression and episodes > 1:
+            raise UsageError("A progression has one episode per checkpoint: leave `episodes` out.")
+        cut = Cut(episodes, seed, self.acts_deterministically(deterministic), overlay, publish)
+        where = None if path is None else Path(path)
         with left_as_it_was():
-            return film(
-                self, where, episodes=episodes, seed=seed, deterministic=self.acts_deterministically(deterministic)
-            )
+            if progression:
+                return progression_of(self, where, cut).make()
+            return episodes_of(self, where, cut).make()
 
     def trace(self, *, seed: int = 0, deterministic: bool | None = None, frames: bool = False) -> EpisodeTrace:
         """One episode with everything: observations, actions, probabilities, values, rewards, advantages, and frames if asked."""

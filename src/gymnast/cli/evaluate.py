@@ -85,7 +85,8 @@ def video(
         raise UsageError("--publish has its own text: leave --no-overlay out.")
     agent = load_agent(reference, env, vecnormalize, no_vecnormalize, runs_dir, trust)
     deterministic = agent.acts_deterministically(None if stochastic is None else not stochastic)
-    from gymnast.cli.filming import Cut, film, film_progression  # torch, which mistakes do not wait for
+    from gymnast.api.recording import Cut  # torch, which mistakes do not wait for
+    from gymnast.cli.filming import film, film_progression
 
     cut = Cut(episodes, seed, deterministic, overlay, publish)
     if progression:

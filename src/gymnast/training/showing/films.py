@@ -87,7 +87,7 @@ def _show(
     env, differences = eval_env_config(config)
     env = playable(env)
     began = time.perf_counter()
-    policy = _policy_at(run, config, name)
+    policy = policy_at(run, config, name)
     seed = seeding.env_seeds(config.train.seed, "video", 1)[0]
     credit = credit_at(config, run.checkpoints / name) if own_trainer(config.algo.id) is None else None
     seconds -= time.perf_counter() - began
@@ -137,7 +137,7 @@ def write_tables(trace: EpisodeTrace, config: RunConfig, paths: list[Path]) -> N
         write_rows(path, columns, rows_of(trace, config.spec))
 
 
-def _policy_at(run: Run, config: RunConfig, name: str) -> Policy:
+def policy_at(run: Run, config: RunConfig, name: str) -> Policy:
     """A policy of its own with the weights of a checkpoint."""
     saved = checkpoint.load(run.checkpoints / name, with_state=False)
     envs = make_envs(config.env.model_copy(update={"vectorization": "inprocess"}), 1)
