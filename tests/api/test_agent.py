@@ -118,7 +118,7 @@ def test_runs_metrics_and_comparisons(agent: gymnast.Agent) -> None:
     with pytest.raises(UsageError, match="Two different runs"):
         gymnast.compare([oldest, oldest])
     assert newest.details().status.state == "finished"
-    with pytest.raises(UsageError, match=r'gymnast.resume\("\w+", env_steps=2048\)'):
+    with pytest.raises(UsageError, match=r'gymnast.resume\("\S+", env_steps=2048\)'):
         newest.resume()
 
 

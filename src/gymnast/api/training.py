@@ -160,7 +160,7 @@ def resume(
         unjudged = point.state["loop"].get("jobs")  # interrupted in its last evaluation: that is all there is to do
         if stored.status().state == "finished" and not unjudged:
             resolved = further(
-                stored, resolved, point.manifest.counters, how='gymnast.resume("{run}", env_steps={steps})'
+                stored, resolved, point.manifest.counters, how='gymnast.resume("{run.reference}", env_steps={steps})'
             )
     return _train(resolved, stored.root, _several(callbacks), progress, resume=Resume(stored, point, optimizer))
 

@@ -22,7 +22,7 @@ def check_beginning(run: Run, resolved: Resolved) -> None:
 
 
 def further(
-    run: Run, resolved: Resolved, done: Mapping[str, Any], *, how: str = "gymnast resume {run} -n {steps}"
+    run: Run, resolved: Resolved, done: Mapping[str, Any], *, how: str = "gymnast resume {run.typed} -n {steps}"
 ) -> Resolved:
     """How a finished run trains on: as far as its user says, and past the point where it was solved.
 
@@ -31,7 +31,7 @@ def further(
     train, status = resolved.config.train, run.status()
     axis = "env_steps" if train.env_steps is not None else "vec_steps"
     budget, steps = getattr(train, axis), int(done[axis])
-    advice = f"Say how far it trains on: {how.format(run=run.typed, steps=2 * int(done['env_steps']))}"
+    advice = f"Say how far it trains on: {how.format(run=run, steps=2 * int(done['env_steps']))}"
     if resolved.origins.get(f"train.{axis}") == SAVED_RUN:
         raise UsageError(
             f"Run {run.id} is finished ({status.stop_reason} after {done['env_steps']:,} env steps). {advice}"
