@@ -109,8 +109,8 @@ def missing(name: str, key: str) -> str:
     """What to say where an object is not there."""
     argument = ARGUMENTS.get(key, "env")
     return (
-        f"{key} is '{name}', an object of the Python program that began the run; nothing on disk can bring it back. "
-        f"Give it again in Python: gymnast.resume(run, {argument}=…) or gymnast.load(run, {argument}=…)."
+        f"{key} is '{name}', an object of the Python program that started the run, and is not on disk. "
+        f"Pass it again in Python: gymnast.resume(run, {argument}=…) or gymnast.load(run, {argument}=…)."
     )
 
 

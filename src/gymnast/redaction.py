@@ -135,7 +135,7 @@ def refuse_secrets(config: dict[str, Any], origins: dict[str, str] | None = None
         at = ""
         if origin and not origin.startswith("command line"):  # which shows the value itself
             at = f"{origin}: "
-        what = "was not saved with the run" if value == HIDDEN else "is a secret in clear, and configs are saved"
+        what = "was not saved with the run" if value == HIDDEN else "is a secret in plain text, and configs are saved"
         raise ConfigError(
             f"{at}'{key}' {what}. Put it into an environment variable and name that, in single quotes so that the "
             f"shell leaves it alone: '{key}=$MY_{re.sub(r'[^A-Z0-9]', '_', name.upper())}'"

@@ -85,7 +85,7 @@ def test_a_saved_agent_and_an_exported_one_act_alike(agent: gymnast.Agent, tmp_p
     done = agent.export(tmp_path / "cart.onnx")
     session = onnxruntime.InferenceSession(done.path)
     np.testing.assert_array_equal(session.run(["action"], {"obs": observations})[0], agent.predict(observations))
-    for wrong, words in ((b"", "is no agent"), (b"x" * 100, "is no agent")):
+    for wrong, words in ((b"", "is not an agent"), (b"x" * 100, "is not an agent")):
         (tmp_path / "bad.safetensors").write_bytes(wrong)
         with pytest.raises(UsageError, match=words):
             gymnast.load(tmp_path / "bad.safetensors")
@@ -115,7 +115,7 @@ def test_runs_metrics_and_comparisons(agent: gymnast.Agent) -> None:
     assert found.results["env steps"] == (4096, 1024)
     assert found.warning is None
     assert "algo.gamma" in str(found)
-    with pytest.raises(UsageError, match="Two different runs"):
+    with pytest.raises(UsageError, match="at least two different runs"):
         gymnast.compare([oldest, oldest])
     assert newest.details().status.state == "finished"
     with pytest.raises(UsageError, match=r'gymnast.resume\("\S+", env_steps=2048\)'):
@@ -152,9 +152,9 @@ def test_every_form_of_config(folder: Path, tiny: dict[str, Any], form: str) -> 
         config, env = RunConfig.model_validate(told.config()), None
     found = gymnast.train(env, config=config, seed=1).run
     assert found.config() == told.config()
-    with pytest.raises(UsageError, match="config says no env"):
+    with pytest.raises(UsageError, match="config has no env"):
         gymnast.train(config={"gamma": 0.5})
-    with pytest.raises(UsageError, match="Say one algorithm"):
+    with pytest.raises(UsageError, match="Give only one algorithm"):
         gymnast.train("CartPole-v1", "ppo", algo="a2c")
     assert (
         gymnast.train("CartPole-v1", "a2c", env_steps=32, env__n_envs=4, eval__episodes=2).run.config()["algo"]["id"]

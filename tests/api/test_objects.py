@@ -125,7 +125,7 @@ def test_a_run_from_an_object_goes_on_where_it_is_given_again(folder: Path, tiny
     shell = [sys.executable, "-m", "gymnast", "resume", "@last", "-n", "128"]
     said = subprocess.run(shell, capture_output=True, text=True, env=environment(), check=False)
     assert said.returncode == 2
-    assert re.search(r"env.id is 'lambda\w*', an object of the Python program that began the run", said.stderr)
+    assert re.search(r"env.id is 'lambda\w*', an object of the Python program that started the run", said.stderr)
     assert "gymnast.resume(run, env=…)" in said.stderr
     assert "Traceback" not in said.stderr
     Path("script.py").write_text(ELSEWHERE)  # a class in __main__
@@ -222,7 +222,7 @@ def test_what_workers_cannot_have_stays_here_and_says_so(folder: Path, tiny: Tin
         file.write(".")
         return limited(9)
 
-    with pytest.warns(UserWarning, match="'make' is an object that no worker process can be given"):
+    with pytest.warns(UserWarning, match="'make' is an object that cannot be sent to worker processes"):
         result = gymnast.train(make, env_steps=64, **tiny, env__vectorization="workers")
     assert "4 envs in this process" in result.run.log_path.read_text()
     file.close()

@@ -73,9 +73,9 @@ def test_a_run_with_the_options_of_both(folder: Path) -> None:
 
 
 def test_so_many_envs_are_asked_about(folder: Path) -> None:
-    """Nobody is there to answer: nothing is started."""
+    """Without a terminal nobody can be asked, so nothing is started."""
     done = gymnast("train", "CartPole-v1:ppo", "n_envs=1000000", cwd=folder)
     assert done.returncode == 2
     assert "1,000,000 envs × 16 steps are 16,000,000 samples per iteration." in done.stderr
     assert "more than the whole budget of 50,000 env steps" in done.stderr
-    assert "--yes starts it" in done.stderr and not (folder / "runs").exists()
+    assert "--yes starts the run" in done.stderr and not (folder / "runs").exists()

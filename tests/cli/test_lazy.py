@@ -154,4 +154,4 @@ def test_algo_is_an_algorithm(folder: Path) -> None:
     assert told.returncode == 2
     assert "gymnast train CartPole-v1:pixels_ppo" in told.stderr
     told = gymnast("train", "--env", "CartPole-v1", "--algo", "sac", cwd=folder)
-    assert "'sac' is none. Algorithms: ppo, a2c, reinforce." in told.stderr
+    assert "'sac' is not one. Algorithms: ppo, a2c, reinforce." in told.stderr

@@ -47,7 +47,7 @@ def test_eval(zoo: Path) -> None:
     assert "over 3 episodes, deterministic" in result.stdout
     found = "CartPole-v1/vecnormalize.pkl"
     assert result.stderr == (
-        f"Observations are normalised as {found} says (VecNormalize, found next to the model; --no-vecnormalize declines it).\n"
+        f"Observations are normalised as {found} says (VecNormalize, found next to the model; --no-vecnormalize ignores it).\n"
     )
 
 

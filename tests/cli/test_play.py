@@ -52,7 +52,7 @@ def test_the_film_of_a_game_has_a_picture_per_step(folder: Path) -> None:
     [
         (["CartPole-v1", "--mode", "robot"], "--mode is one of policy, human, random"),
         (["CartPole-v1", "--headless", "--mode", "human"], "--headless has no keyboard"),
-        (["CartPole-v1", "--headless", "--mode", "policy"], "no run, so there is no policy"),
+        (["CartPole-v1", "--headless", "--mode", "policy"], "not a run, so there is no policy"),
         (["CartPole-v1", "--headless", "--record", "film.avi"], "avi"),
         (["CartPol-v1"], "Did you mean 'CartPole-v1'"),
         (["CartPole-v1", "algo.gama=1"], "Did you mean 'algo.gamma'"),

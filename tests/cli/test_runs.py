@@ -220,7 +220,7 @@ def test_rm(tmp_path: Path) -> None:
     assert first.exists() and live.exists()
     second.point_last()
     done = gymnast("runs", "rm", "@last", second.id, "--yes", cwd=tmp_path)
-    assert re.search(r"Deleted 1 run, [\d.]+ K?i?B are free again", done.stdout), done
+    assert re.search(r"Deleted 1 run, [\d.]+ K?i?B freed", done.stdout), done
     assert not second.folder.exists() and last_run(root) == live
     answer = parsed(gymnast("runs", "rm", first.id, "--yes", "--json", cwd=tmp_path))
     assert answer["removed"] == [first.id] and answer["freed_bytes"] > 100
@@ -245,13 +245,13 @@ def test_prune(tmp_path: Path) -> None:
     failed = finished_run(root, state="failed")
     gymnast("runs", "tag", low.id, "keep", cwd=tmp_path)
     before = contents(root)
-    refused(gymnast("runs", "prune", cwd=tmp_path), "Say what may go")
+    refused(gymnast("runs", "prune", cwd=tmp_path), "Say what to delete")
     refused(gymnast("runs", "prune", "--keep-best", 1, cwd=tmp_path), "add --yes")
     refused(gymnast("runs", "prune", "--older-than", "soon", cwd=tmp_path), "no length of time")
     preview = parsed(gymnast("runs", "prune", "--keep-best", 1, "--dry-run", "--json", cwd=tmp_path))
     assert {one["id"] for one in preview["would_remove"]} == {middle.id, failed.id} and preview["removed"] == []
     assert contents(root) == before
-    assert "Nothing in runs fits" in gymnast("runs", "prune", "--older-than", "1d", cwd=tmp_path).stdout
+    assert "Nothing in runs matches" in gymnast("runs", "prune", "--older-than", "1d", cwd=tmp_path).stdout
     done = gymnast("runs", "prune", "--status", "failed", "--yes", cwd=tmp_path)
     assert "Deleted 1 run," in done.stdout and not failed.folder.exists()
     done = gymnast("runs", "prune", "--keep-best", 1, "--yes", cwd=tmp_path)

@@ -41,7 +41,7 @@ def test_what_is_no_cadence(wrong):
 def test_a_wait_may_be_nothing_and_a_cadence_may_not():
     assert EvalConfig(warmup=0).warmup == 0
     with pytest.raises(
-        ConfigError, match=r"'eval.every': '5 steps' is no amount of steps: write a number of env steps"
+        ConfigError, match=r"'eval.every': '5 steps' is not a number of steps: write a number of env steps"
     ):
         resolve("CartPole-v1:ppo", ["eval.every=5 steps"])
 

@@ -61,7 +61,7 @@ def test_depth_through_aliases() -> None:
 def test_a_value_inside_itself(text: str) -> None:
     """Formatting such a file ended in a RecursionError."""
     for read_it in (parse_yaml, format_text):
-        with pytest.raises(ConfigError, match=r"x:\d: '\*a' stands inside the very value"):
+        with pytest.raises(ConfigError, match=r"x:\d: '\*a' is used inside the value that it names"):
             read_it(text, "x")
 
 

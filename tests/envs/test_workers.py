@@ -239,7 +239,7 @@ def test_an_env_that_cannot_be_made_gives_one_error(start_method: str) -> None:
 
 def test_an_env_that_hangs_while_it_is_made_gives_one_error() -> None:
     """The timeout covers the start as well."""
-    with pytest.raises(EnvError, match=r"gave no answer within 0\.5 s and was taken to hang while making its envs"):
+    with pytest.raises(EnvError, match=r"gave no answer within 0\.5 s and counts as hung while making its envs"):
         WorkerPool(lambda: time.sleep(1000), 2, n_workers=2, timeout=0.5)  # type: ignore[arg-type,return-value]
 
 

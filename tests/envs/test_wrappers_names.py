@@ -181,7 +181,7 @@ def test_what_commutes_is_moved(pair):
 @pytest.mark.parametrize("pair", REFUSED)
 def test_other_orders_are_refused_with_the_way_out(pair):
     later, first = pair.split(" behind ")
-    with pytest.raises(ConfigError, match=f"'{later}' cannot stand behind '{first}'.*List '{later}' before '{first}'"):
+    with pytest.raises(ConfigError, match=f"'{later}' cannot come after '{first}'.*List '{later}' before '{first}'"):
         order(first, later)
 
 

@@ -127,5 +127,5 @@ def test_envs_that_cannot_draw_are_refused():
         make_envs(config(env_id="DrawsText-v0"), 1)
     with pytest.raises(UsageError, match="DrawsNothing-v0"):
         make_envs(config(env_id="DrawsNothing-v0"), 1)
-    with pytest.raises(ConfigError, match="'pixels' cannot stand behind 'frame_stack'"):
+    with pytest.raises(ConfigError, match="'pixels' cannot come after 'frame_stack'"):
         make_envs(config(["frame_stack", "pixels"]), 1)

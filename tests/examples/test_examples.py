@@ -140,7 +140,7 @@ def test_a_policy_that_remembers_learns_what_others_cannot(path: str, tmp_path: 
     shown = gymnast("eval", "@last", "--episodes", 2, "--runs-dir", "gru", cwd=tmp_path, PYTHONPATH=path)
     assert shown.returncode == 0 and "over 2 episodes" in shown.stdout, shown.stderr
     refused = gymnast("export", "@last", "--runs-dir", "gru", cwd=tmp_path, PYTHONPATH=path)
-    assert "A policy that remembers cannot be exported yet" in refused.stderr
+    assert "A policy with memory cannot be exported yet" in refused.stderr
 
 
 @pytest.mark.full

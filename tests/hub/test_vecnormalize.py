@@ -63,7 +63,7 @@ def test_where_they_are_found(place: str, model: Any, vector: VecNormalize, tmp_
     np.testing.assert_array_equal(agent.predict(obs), normal)
     assert agent.notices == [
         f"Observations are normalised as {tmp_path / place} says (VecNormalize, found next to the model; "
-        "--no-vecnormalize declines it)."
+        "--no-vecnormalize ignores it)."
     ]
     declined = gymnast.load(path, env=ENV, vecnormalize=False)
     assert declined.notices == []

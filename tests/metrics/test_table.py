@@ -217,7 +217,7 @@ def test_the_bar_goes_to_the_score_that_counts_and_faintly_to_the_best():
 
 def test_without_a_threshold_the_goal_says_so():
     lines = show(history_of(row(8)), terminal(80, 50), subject=Subject(Goal(random=1.0)))
-    assert "no score is known at which this env is solved" in find(lines, "goal")
+    assert "this env has no known threshold for solved" in find(lines, "goal")
 
 
 def test_changes_say_over_how_many_steps_and_are_coloured_by_direction():

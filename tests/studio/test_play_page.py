@@ -253,8 +253,8 @@ def test_another_site_cannot_play(studio: Studio) -> None:
 @pytest.mark.parametrize(
     ("wanted", "sentence"),
     [
-        ({"config": "--help"}, "is no env"),
-        ({"config": "/etc/passwd"}, "is no env"),
+        ({"config": "--help"}, "is not an env"),
+        ({"config": "/etc/passwd"}, "is not an env"),
         ({"config": "CartPole-v1", "mode": "--help"}, "mode is one of"),
         ({"config": "CartPole-v1", "seed": "1"}, "whole number"),
         ({"config": "CartPole-v1", "overrides": ["--trust"]}, "overrides is a list"),

@@ -156,7 +156,7 @@ def test_it_ends_with_one_sentence(studios: Callable[..., Studio], tmp_path: Pat
     finished_run(tmp_path / "runs", 9.0)
     one = studios(tmp_path / "runs")
     one.get("/api/runs")
-    assert one.end().splitlines()[-1] == "The studio has ended. Trainings that it started go on."
+    assert one.end().splitlines()[-1] == "The studio is closed. Trainings that it started go on."
     assert one.process.returncode in (0, 130)
 
 

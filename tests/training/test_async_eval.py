@@ -222,7 +222,7 @@ def test_a_snapshot_that_solves_the_env_ends_the_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "words", "every"),
-    [("raise", "the emulator is gone", 6), ("hang", "taken to hang", 6), ("exit", "exit code 3", 1)],
+    [("raise", "the emulator is gone", 6), ("hang", "counts as hung", 6), ("exit", "exit code 3", 1)],
 )
 def test_a_failing_worker_costs_no_evaluation(fault: str, words: str, every: int, tmp_path: Path) -> None:
     """The same snapshots are judged here instead; after three failures there is no fourth worker."""
@@ -303,7 +303,7 @@ def test_auto_moves_long_evaluations_out(tmp_path: Path, monkeypatch: pytest.Mon
     assert '"amends"' not in short.run.metrics_path.read_text()
     monkeypatch.setattr(jobs, "LONG_SECONDS", 0.0)
     long = run(config("auto"), tmp_path)
-    assert long.run.log_path.read_text().count("from now on a process next to training does them") == 1
+    assert long.run.log_path.read_text().count("from now on a separate process runs them") == 1
     assert long.run.metrics_path.read_text().count('"amends"') == 1
     assert_same_end(short.run, long.run)
 

@@ -332,7 +332,7 @@ def test_what_the_last_save_left_behind_is_removed(commands: Server, quick: Path
 def test_a_whole_checkpoint_that_nothing_points_at(commands: Server, quick: Path, whole: Run) -> None:
     """The folders fit on the disk, the pointers never did: a resume finds the newest and points at it."""
     child = commands.run(*TRAIN, cwd=quick, faults=[Fault("save pointer", "ENOSPC", 1, times=10**6)])
-    assert_one_sentence(child, "its end is not saved", "No space left on device")
+    assert_one_sentence(child, "its end could not be saved", "No space left on device")
     run = only_run(quick)
     assert checkpoint.read_pointer(run.folder, "last") is None
     resumed = commands.run("resume", "-q", cwd=quick)
@@ -362,7 +362,9 @@ def test_a_resume_without_space_leaves_the_run_as_it_was(commands: Server, quick
 def test_a_disk_too_full_for_any_checkpoint(commands: Server, quick: Path, whole: Run) -> None:
     """An end that is not saved is no success."""
     child = commands.run(*TRAIN, cwd=quick, faults=[Fault("save file", "ENOSPC", 9, times=10**6)])
-    assert_one_sentence(child, "its end is not saved", "No space left on device", "earlier checkpoints are intact")
+    assert_one_sentence(
+        child, "its end could not be saved", "No space left on device", "earlier checkpoints are intact"
+    )
     assert only_run(quick).status().state == "failed"
     assert assert_sound(only_run(quick)) < STEPS[-1]
     assert_goes_on(commands, quick, whole)
@@ -401,7 +403,7 @@ def test_output_that_leads_to_a_full_disk(commands: Server, quick: Path, whole: 
 def test_a_folder_that_becomes_read_only(commands: Server, quick: Path, whole: Run) -> None:
     quick.chmod(0o755)  # whoever may not write may still look
     child = commands.run(*TRAIN, cwd=quick, faults=[Fault("rollout", "read-only", 9)])
-    assert_one_sentence(child, "its end is not saved", "Permission denied")
+    assert_one_sentence(child, "its end could not be saved", "Permission denied")
     assert child.out.count("The status of run") == 1
     run = only_run(quick)
     assert assert_sound(run) < 9 * 64

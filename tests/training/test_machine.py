@@ -21,7 +21,7 @@ from gymnast.training.machine import choose_device, choose_precision, choose_thr
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 PICTURES = {"id": "Pictures-v0", "kwargs": {"size": [12, 14]}, "wrappers": ["pixels"], "vectorization": "inprocess"}
 NETWORK = {"cnn": [{"channels": 4, "kernel": 4, "stride": 2}], "cnn_features": 16, "hidden": []}
-FAST = "this CPU computes with it, about 1.7 times faster than float32"
+FAST = "this CPU supports it, about 1.7 times faster than float32"
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_unknown_devices_are_refused(name: str) -> None:
 
 @pytest.mark.usefixtures("one_gpu")
 def test_devices_of_a_machine_with_a_gpu() -> None:
-    assert choose_device("auto", images=True) == (GPU, "Some GPU: images are learned from faster there")
+    assert choose_device("auto", images=True) == (GPU, "Some GPU: image networks train faster there")
     device, why = choose_device("auto")
     assert device == CPU and "networks without images are faster on the CPU" in why
     assert choose_device("cuda") == (GPU, "as configured")

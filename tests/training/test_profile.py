@@ -385,6 +385,6 @@ def test_operators_that_would_be_too_many(limit: str, value: float, tmp_path: Pa
     recorded = [event for event in events_of(folder) if event.get("cat") == "cpu_op"]
     text = (folder / "stages.md").read_text()
     if limit == "MAX_BYTES":
-        assert recorded and "of iterations 3, which" in text and "filled the room" in text
+        assert recorded and "of iterations 3, which" in text and "filled the space" in text
     else:
         assert not recorded and "too many operators to record" in text

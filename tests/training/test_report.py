@@ -44,7 +44,7 @@ def test_why_a_precision_was_chosen() -> None:
     """`auto` says what it took and why; nothing is said about what the config names."""
     told = _said("ALE/Pong-v5:rgb_ppo")
     assert told.startswith(
-        ("nature CNN, 512 features, bf16 (this CPU computes", "nature CNN, 512 features, float32 (this CPU")
+        ("nature CNN, 512 features, bf16 (this CPU supports", "nature CNN, 512 features, float32 (this CPU")
     )
     assert told.endswith("), linear heads, 1,687,719 parameters")
 

@@ -207,7 +207,7 @@ def test_a_changed_checkpoint_says_different(tmp_path: Path) -> None:
 def test_refusals(tmp_path: Path) -> None:
     trained = run(traced(train={"checkpoint_every": 10**9}), tmp_path).run
     assert rewind(trained, PER_ITERATION).proof == "not traced"
-    with pytest.raises(UsageError, match="came to 384 env steps, not to 385"):
+    with pytest.raises(UsageError, match="reached 384 env steps, not 385"):
         rewind(trained, 6 * PER_ITERATION + 1)
     with pytest.raises(UsageError, match=r"has 4 updates: --update goes from 1 to that"):
         rewind(trained, PER_ITERATION, update=5)
@@ -245,7 +245,7 @@ def test_the_command(tmp_path: Path, commands: Server) -> None:
     assert "equal to what the run logged" in shown.out
     for arguments, words in (
         ((), "--to"),
-        (("--to", 1000), "not to 1,000"),
+        (("--to", 1000), "not 1,000"),
         (("--to", 64, "--update", 9), "4 updates"),
     ):
         refused = commands.run("rewind", *arguments, cwd=tmp_path)

@@ -364,7 +364,7 @@ def test_rewind_begins_with_the_source_again(own: Run) -> None:
     policy = {name: tensor + 1 for name, tensor in best(own).policy.items()}
     saved = best(own)
     saved_checkpoints.save(own.folder, saved.manifest.step, policy, saved.state, {}, saved.manifest.counters)
-    with pytest.raises(UsageError, match="holds other weights now"):
+    with pytest.raises(UsageError, match="whose weights have changed since"):
         rewind(child, PER_ITERATION)
 
 

@@ -90,8 +90,8 @@ class Agent:
         self.check_sampling(deterministic)
         if self.policy.state_shape is not None:
             raise UsageError(
-                f"{self.source} has a policy that remembers: `predict` sees single observations. Evaluate it, or step it with "
-                "`as_sb3().predict`, which hands on what it remembers."
+                f"{self.source} has a policy with memory, and `predict` sees single observations. Evaluate it, or step it with "
+                "`as_sb3().predict`, which passes its state on."
             )
         batch, masks, noise, single = self.batch(obs, mask, deterministic)
         with torch.inference_mode():

@@ -56,5 +56,5 @@ def read_agent(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         if not isinstance(about["config"], dict):
             raise ValueError("no config")
     except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
-        raise UsageError(f"'{path}' is no agent that gymnast has saved ({type(error).__name__}: {error}).") from None
+        raise UsageError(f"'{path}' is not an agent saved by gymnast ({type(error).__name__}: {error}).") from None
     return about, tensors

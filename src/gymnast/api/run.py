@@ -129,7 +129,7 @@ def compare(
     """Runs side by side, as `gymnast runs compare`; `metrics` are further ones, by their last value."""
     found = tuple(run(one, runs_dir=runs_dir) for one in references)
     if len(set(found)) < 2:
-        raise UsageError(f"Two different runs at least are needed for a comparison (got {len(set(found))}).")
+        raise UsageError(f"A comparison needs at least two different runs (got {len(set(found))}).")
     return Comparison(found, side_by_side(found, metrics))
 
 

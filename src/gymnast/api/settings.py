@@ -40,7 +40,7 @@ def resolve_run(
     overrides = [word for word in words if "=" in word]
     named = [word for word in words if "=" not in word]
     if len(named) + (algo is not None) > 1:
-        raise UsageError(f"Say one algorithm (got {', '.join([*named, *([algo] if algo else [])])}).")
+        raise UsageError(f"Give only one algorithm (got {', '.join([*named, *([algo] if algo else [])])}).")
     algo = algo or next(iter(named), None)
     keys = dotted(settings)
     if config is not None:
@@ -95,8 +95,8 @@ def told(resolved: Resolved) -> Resolved:
     if name is None:
         return resolved
     notice = (
-        f"'{name}' is an object that no worker process can be given: its envs are stepped in this process. Put it into a module "
-        "of its own to step them in workers."
+        f"'{name}' is an object that cannot be sent to worker processes, so its envs are stepped in this process. "
+        "Put it into a module of its own to step them in workers."
     )
     if env.vectorization == "workers":
         warnings.warn(notice, stacklevel=2)
@@ -165,7 +165,7 @@ def _with_config(
     if env is None and isinstance(given.get("env"), str):
         env = given.pop("env")
     if env is None:
-        raise UsageError("config says no env: give it as the first argument, or as env.id in config.")
+        raise UsageError("config has no env: give it as the first argument, or as env.id in config.")
     return resolve_run(env, overrides, None, None, {**_flat(given), **keys})
 
 
@@ -192,7 +192,7 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"Cannot read the config '{path}': {error.strerror or error}.") from None
     except ValueError as error:
-        raise UsageError(f"The config '{path}' is no JSON: {error}. A YAML file ends in .yaml.") from None
+        raise UsageError(f"The config '{path}' is not JSON: {error}. A YAML file ends in .yaml.") from None
     if not isinstance(found, dict):
         raise UsageError(f"The config '{path}' holds no mapping.")
     return found

@@ -24,7 +24,7 @@ Reference = Annotated[
         help="@last, an id, @best:ENV, @last/step=5000 …, or a Stable-Baselines3 PPO or A2C model.zip.",
     ),
 ]
-Env = Annotated[str | None, typer.Option("--env", help="Environment that a model.zip plays.")]
+Env = Annotated[str | None, typer.Option("--env", help="Environment for a model.zip.")]
 VecNormalize = Annotated[
     Path | None,
     typer.Option("--vecnormalize", help="VecNormalize file of a model.zip (default: vecnormalize.pkl next to it)."),

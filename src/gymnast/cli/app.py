@@ -21,16 +21,19 @@ class Commands(LazyGroup):
 
     table: ClassVar[Table] = {
         "train": ("train:train", "Train an agent until its environment is solved or the budget is spent."),
-        "resume": ("resume:resume", "Continue a run exactly where its last checkpoint stands."),
+        "resume": ("resume:resume", "Continue a run exactly from its last checkpoint."),
         "eval": ("evaluate:evaluate", "Evaluate a run's best (or a named) checkpoint on fresh episodes."),
         "video": (
             "evaluate:video",
             "Record episodes of a run's best (or a named) checkpoint, played as in an evaluation.",
         ),
-        "report": ("report:report", "Write report.md and report.html of a run again, from what its folder holds now."),
+        "report": (
+            "report:report",
+            "Write a run's report.md and report.html again, from what its folder contains now.",
+        ),
         "play": (
             "play:play",
-            "Play an environment yourself, or watch a policy or chance play it, in a window or in the terminal.",
+            "Play an environment yourself, or watch a policy or random actions, in a window or in the terminal.",
         ),
         "plot": (
             "plot:plot_runs",
@@ -54,11 +57,11 @@ class Commands(LazyGroup):
         ),
         "diagnose": (
             "diagnose:diagnose_run",
-            "Say what is wrong with a run: verdict, evidence, ranked causes, and the next experiment as a command.",
+            "Find out what is wrong with a run: verdict, evidence, ranked causes, and a command to try next.",
         ),
         "rewind": (
             "rewind:rewind",
-            "Repeat a training up to one update and write its batch, targets, losses and gradients.",
+            "Repeat a run up to one update and write that update's batch, targets, losses and gradients.",
         ),
         "metrics": (
             "metrics:metrics",
@@ -74,7 +77,7 @@ class Commands(LazyGroup):
         ),
         "sync": (
             "sync:sync",
-            "Send to trackers what they have not got of a run: after an outage, or because it was not tracked.",
+            "Send a run's missing records to trackers: after an outage, or if the run was not tracked.",
         ),
         "studio": (
             "studio:studio",
@@ -159,23 +162,23 @@ class RunsCommands(LazyGroup):
             "runs_compare:best",
             "Show the best run of each environment, or the ranking of one environment.",
         ),
-        "tag": ("runs_labels:tag", "Add and remove tags of a run; without any, print them."),
+        "tag": ("runs_labels:tag", "Add and remove tags of a run; without arguments, print them."),
         "note": ("runs_labels:note", "Write a note about a run; without text, print it."),
         "rm": ("runs_files:rm", "Delete runs, except those that are being trained."),
-        "prune": ("runs_files:prune", "Delete old runs by rule: a run is deleted when all given rules agree."),
+        "prune": ("runs_files:prune", "Delete old runs by rule: a run is deleted if it matches all given rules."),
         "metrics": (
             "runs_metrics:metrics",
             "Write the metrics of runs as one table for polars, pandas, DuckDB or a spreadsheet.",
         ),
         "export": (
             "runs_archive:export",
-            "Pack runs into one file: config, metrics, status, log, tags, note, checkpoints. Secrets are taken out.",
+            "Pack runs into one file: config, metrics, status, log, tags, note, checkpoints. Secrets are removed.",
         ),
         "import": (
             "runs_archive:import_",
             "Unpack the runs of an archive, after checking every file of it; all of them or none.",
         ),
-        "rebuild": ("runs_files:rebuild", "Write the index of runs anew from the run folders."),
+        "rebuild": ("runs_files:rebuild", "Rebuild the index of runs from the run folders."),
     }
 
 
@@ -213,11 +216,11 @@ app.add_typer(_group(ConfigCommands, "List, show, compare, check, tidy and save 
 app.add_typer(
     _group(
         EnvCommands,
-        "Environments: what there is, spec cards, checks of your own env, speed, and what rewards look like.",
+        "Environments: list them, show spec cards, check your own, measure speed, and audit rewards.",
     ),
     name="env",
 )
-app.add_typer(_group(RunsCommands, "What was trained here."), name="runs")
+app.add_typer(_group(RunsCommands, "List, show, compare, label, move and delete runs."), name="runs")
 app.add_typer(_group(WandbCommands, "Dashboards at Weights & Biases."), name="wandb")
 
 

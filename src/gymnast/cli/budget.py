@@ -18,20 +18,22 @@ VecSteps = Annotated[
     float | None, typer.Option("--vec-steps", help="Budget in vector steps (env steps ÷ n_envs).", show_default=False)
 ]
 Device = Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda.", show_default=False)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
 AllMetrics = Annotated[
     bool | None,
     typer.Option("--all-metrics", help="Show every metric in the live table (key: a).", show_default=False),
 ]
 Profile = Annotated[
     bool,
-    typer.Option("--profile", help="Write where the time goes into the run's folder: a table and a Perfetto trace."),
+    typer.Option(
+        "--profile", help="Measure where the time goes; writes a table and a Perfetto trace into the run's folder."
+    ),
 ]
 
 Track = Annotated[
     str | None,
     typer.Option(
-        "--track", help="Trackers, e.g. wandb,tensorboard (also trackio); docs/trackers.md.", show_default=False
+        "--track", help="Trackers, e.g. wandb,tensorboard (also trackio); see docs/trackers.md.", show_default=False
     ),
 ]
 CaptureVideo = Annotated[

@@ -63,5 +63,5 @@ def completion(
     """
     name = shell or Path(os.environ.get("SHELL", "")).name
     if name not in SCRIPTS:
-        raise UsageError(f"'{name}' is none of the shells that can be helped: bash, zsh, fish.")
+        raise UsageError(f"'{name}' is not a supported shell: bash, zsh, fish.")
     echo(SCRIPTS[name], nl=False)

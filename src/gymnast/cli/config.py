@@ -61,7 +61,7 @@ WIDE = 110
 def diff(
     first: Annotated[str, typer.Argument(metavar="A", help="ENV:VARIANT, FILE.yaml:VARIANT, or a run (@last, an id).")],
     second: Annotated[str, typer.Argument(metavar="B", help="What to compare it with.")],
-    spec: Annotated[bool, typer.Option("--spec", help="Differences in the texts of the spec, too.")] = False,
+    spec: Annotated[bool, typer.Option("--spec", help="Also compare the texts of the spec.")] = False,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
 ) -> None:

@@ -24,12 +24,10 @@ from gymnast.runs.trust import usable
 def fmt(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[FILE|ENV]...", help="Files, or envs with a file in ./configs; all of them by default."
-        ),
+        typer.Argument(metavar="[FILE|ENV]...", help="Files, or envs with a file in ./configs (default: all of them)."),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit code 1 and the files that would change.")
+        bool, typer.Option("--check", help="Write nothing; list the files that would change and exit with 1.")
     ] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Write nothing; print what would change.")] = False,
 ) -> None:

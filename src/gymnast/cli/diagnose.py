@@ -35,12 +35,12 @@ def diagnose_run(
     reference: Annotated[str, typer.Argument(metavar="RUN", help="@last, an id, @best:ENV …")] = "@last",
     last: Annotated[
         int | None,
-        typer.Option("--last", "-l", min=2, help="Compare this run with the newest ones of its env, N in all."),
+        typer.Option("--last", "-l", min=2, help="Compare with the newest runs of its env, N in all."),
     ] = None,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Say what is wrong with a run: verdict, evidence, ranked causes, and the next experiment as a command."""
+    """Find out what is wrong with a run: verdict, evidence, ranked causes, and a command to try next."""
     root = runs_root(runs_dir)
     run = resolve_run(root, reference)
     others = []

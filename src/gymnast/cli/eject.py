@@ -39,7 +39,7 @@ def eject(
         return
     if result.digest is None:
         echo(result.output.rstrip(), err=True)
-        echo("The script did not come to its end.", err=True)
+        echo("The script did not finish.", err=True)
     else:
         echo(f"NOT equal: sha256 {result.digest}, the run has {ejected.expected}", err=True)
     raise typer.Exit(1)

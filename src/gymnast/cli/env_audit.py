@@ -38,7 +38,7 @@ def audit(
     overrides: Overrides = None,
     episodes: Annotated[int, typer.Option("--episodes", "-e", min=1, help="Whole episodes to play.")] = 100,
     policy: Annotated[
-        str, typer.Option("--policy", "-p", metavar="random|RUN", help="Who plays: random, @last, a run's id …")
+        str, typer.Option("--policy", "-p", metavar="random|RUN", help="Policy that plays: random, @last, a run's id …")
     ] = RANDOM,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the episodes.")] = 0,
     as_json: AsJson = False,

@@ -38,7 +38,7 @@ def bench(
 ) -> None:
     """Measure env steps per second for each way of stepping, and suggest how many envs to run.
 
-    The result is kept next to the runs: `env.n_envs=auto` uses it on this machine. Nothing is learned here.
+    The result is saved next to the runs: `env.n_envs=auto` uses it on this machine. Nothing is trained.
     """
     config = resolved_config(reference, overrides or []).config.env
     imported()
@@ -138,4 +138,4 @@ def _print_advice(reference: str, config: EnvConfig, measurements: Sequence[Meas
     )
     echo(f"  gymnast train {reference} {' '.join(changes)}")
     if chosen.setting.vectorization != kind:
-        echo(f"By itself gymnast steps it {kind} ({reason}).")
+        echo(f"By default gymnast steps it {kind} ({reason}).")

@@ -16,7 +16,7 @@ from gymnast.service.plain import plain
 
 def list_envs(
     words: Annotated[list[str] | None, typer.Argument(help="Only ids that contain all of these words.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Also installed envs without a preset.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include installed envs without a preset.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List environments with presets; with --all, every installed Gymnasium id."""

@@ -14,7 +14,10 @@ from gymnast.evaluation.formats import format_of
 
 Sampled = Annotated[
     bool | None,
-    typer.Option("--stochastic/--deterministic", help="Sample actions, or not (default: as eval.deterministic says)."),
+    typer.Option(
+        "--stochastic/--deterministic",
+        help="Sample actions, or take the most likely one (default: eval.deterministic).",
+    ),
 ]
 
 
@@ -27,11 +30,14 @@ def evaluate(
     steps: Annotated[
         int | None,
         typer.Option(
-            "--steps", min=1, help="Env steps to play instead, every last episode to its end.", show_default=False
+            "--steps",
+            min=1,
+            help="Number of env steps to play instead; last episodes are finished.",
+            show_default=False,
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", help="Seed of the episodes (default: fresh ones of the run's seed).")
+        int | None, typer.Option("--seed", help="Seed of the episodes (default: fresh episodes from the run's seed).")
     ] = None,
     stochastic: Sampled = None,
     env: Env = None,
@@ -59,15 +65,15 @@ def video(
             "--output", "-o", help="File to write: .mp4, .webm or .gif (default: in the run's videos folder)."
         ),
     ] = None,
-    episodes: Annotated[int, typer.Option("--episodes", "-e", min=1, help="Episodes, one after the other.")] = 1,
+    episodes: Annotated[int, typer.Option("--episodes", "-e", min=1, help="Number of episodes.")] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first episode.")] = 0,
     progression: Annotated[
-        bool, typer.Option("--progression", help="The same episode before training and by every checkpoint of the run.")
+        bool, typer.Option("--progression", help="Film the same episode before training and with every checkpoint.")
     ] = False,
-    publish: Annotated[bool, typer.Option("--publish", help="1920×1080 with a title, for sharing.")] = False,
+    publish: Annotated[bool, typer.Option("--publish", help="Film in 1920×1080 with a title, for sharing.")] = False,
     overlay: Annotated[
         bool,
-        typer.Option("--overlay/--no-overlay", help="Step, action, reward, return and value below the pictures."),
+        typer.Option("--overlay/--no-overlay", help="Show step, action, reward, return and value below the picture."),
     ] = True,
     stochastic: Sampled = None,
     env: Env = None,

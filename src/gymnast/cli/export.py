@@ -23,7 +23,9 @@ def export(
     reference: Reference = "@last",
     format: Annotated[
         Format | None,
-        typer.Option("--format", help="onnx, or torch for a torch.export program (default: by --output's ending)."),
+        typer.Option(
+            "--format", help="onnx, or torch for a torch.export program (default: from the suffix of --output)."
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write (default: the run's exports folder, or here).")

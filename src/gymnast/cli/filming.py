@@ -25,7 +25,7 @@ def film_progression(agent: Agent, output: Path | None, cut: Cut) -> None:
     assert agent.run is not None
     number = len(checkpoint.steps(agent.run.folder))
     if number <= agent.config.train.keep_checkpoints + 1:
-        echo(f"{number} checkpoints are left of this run. To keep more: gymnast train … train.keep_checkpoints=20")
+        echo(f"{number} checkpoints of this run are left. To keep more: gymnast train … train.keep_checkpoints=20")
 
 
 def _make(recording: Recording) -> None:

@@ -29,7 +29,7 @@ def import_zoo(
     template: Annotated[
         str | None, typer.Option("--from", metavar="ENTRY", help="Use this entry (default, atari, ...) for the env.")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Import every entry that can be.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Import every entry that can be imported.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a variant of the same name.")] = False,
 ) -> None:
     """Turn rl-baselines3-zoo hyperparameters into presets.

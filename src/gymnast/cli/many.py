@@ -39,7 +39,7 @@ def several_of(
         return None
     name = "--seeds" if seeds is not None else "--chain"
     if seeds is not None and chain is not None:
-        raise UsageError("Give --seeds or --chain, not both: a chain of each seed is a command of its own.")
+        raise UsageError("Give --seeds or --chain, not both: for a chain per seed, run one command per seed.")
     for other, given in alone.items():
         if given:
             raise UsageError(f"{other} is for one run, and {name} trains several.")

@@ -21,7 +21,7 @@ def metrics(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]", help="A metric by our name, Stable-Baselines3's or CleanRL's; or train, rollout …"
+            metavar="[NAME]", help="A metric, by gymnast's, Stable-Baselines3's or CleanRL's name; or train, rollout …"
         ),
     ] = None,
     as_json: AsJson = False,

@@ -26,7 +26,9 @@ RunsDir = Annotated[
 ]
 Trust = Annotated[
     bool,
-    typer.Option("--trust", help="Let a run from elsewhere import the code that its config names; said once per run."),
+    typer.Option(
+        "--trust", help="Let a run from elsewhere import the code that its config names; needed once per run."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
 References = Annotated[

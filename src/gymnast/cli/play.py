@@ -28,7 +28,7 @@ def play(
         str,
         typer.Argument(
             metavar="RUN|ENV[:VARIANT]",
-            help="A run (@last, an id, RUN/step=N …), a model.zip, or what needs no training: CartPole-v1.",
+            help="A run (@last, an id, RUN/step=N …), a model.zip, or an env: CartPole-v1.",
         ),
     ] = "@last",
     overrides: Overrides = None,
@@ -36,32 +36,36 @@ def play(
         str | None,
         typer.Option(
             "--mode",
-            help="policy, human or random (default: policy for a run, else human; without a window random).",
+            help="policy, human or random (default: policy for a run, otherwise human, or random without a window).",
             show_default=False,
         ),
     ] = None,
     headless: Annotated[
-        bool, typer.Option("--headless", help="No window: play at full speed, print episodes.")
+        bool, typer.Option("--headless", help="Play without a window, at full speed, and print episodes.")
     ] = False,
     episodes: Annotated[
         int | None,
         typer.Option(
-            "--episodes", "-e", min=1, help="Episodes, then quit (default: 1 with --headless).", show_default=False
+            "--episodes",
+            "-e",
+            min=1,
+            help="Quit after this many episodes (default: 1 with --headless).",
+            show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the first episode; the next ones count on.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the first episode; each further one adds 1.")] = 0,
     fps: Annotated[
         float | None,
         typer.Option("--fps", min=0.1, help="Frames per second (default: the env's own).", show_default=False),
     ] = None,
     record: Annotated[
         Path | None,
-        typer.Option("--record", "-o", help="Write what is played as a film: .mp4, .webm or .gif.", show_default=False),
+        typer.Option("--record", "-o", help="Film the session: .mp4, .webm or .gif.", show_default=False),
     ] = None,
     record_dataset: Annotated[
         str | None,
         typer.Option(
-            "--record-dataset", help="Write what is played as a Minari dataset of this id.", show_default=False
+            "--record-dataset", help="Record the episodes as a Minari dataset with this id.", show_default=False
         ),
     ] = None,
     serve: Annotated[bool, typer.Option("--serve", hidden=True, help="Play over stdin and stdout.")] = False,
@@ -73,7 +77,7 @@ def play(
     trust: Trust = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Play an environment yourself, or watch a policy or chance play it, in a window or in the terminal.
+    """Play an environment yourself, or watch a policy or random actions, in a window or in the terminal.
 
     In the window Tab takes over from the policy and hands back, P pauses, N makes one step, + and - change the speed, and H
     shows all keys.
@@ -91,7 +95,7 @@ def play(
         if names_config(reference):
             if stochastic is not None or mode == POLICY:
                 raise UsageError(
-                    f"'{reference}' is no run, so there is no policy to play: train one (gymnast train {reference}), "
+                    f"'{reference}' is not a run, so there is no policy to play: train one (gymnast train {reference}), "
                     "or leave out --mode policy and --deterministic/--stochastic."
                 )
             game = _of_config(reference, overrides or [], mode or _without_policy(headless))
@@ -126,7 +130,7 @@ def play(
 
 def _mode_of(mode: str | None, headless: bool) -> str | None:
     if mode is not None and mode not in MODES:
-        raise UsageError(f"--mode is one of {', '.join(MODES)}, and '{mode}' is none of them.")
+        raise UsageError(f"--mode is one of {', '.join(MODES)}, not '{mode}'.")
     if mode == HUMAN and headless:
         raise UsageError(
             "--headless has no keyboard: leave it out to play in a window, or choose --mode policy or random."

@@ -13,7 +13,7 @@ from gymnast.service.metrics import DEFAULT_AXIS
 from gymnast.service.plots import plot, suffix_of
 from gymnast.service.runs import find_runs
 
-Axis = Annotated[str, typer.Option("--axis", "-x", help="What the curves lie on: vec_steps, env_steps or time.")]
+Axis = Annotated[str, typer.Option("--axis", "-x", help="X-axis: vec_steps, env_steps or time.")]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="File to write: .png, .pdf, .svg or .html (default: draw in the terminal)."),
@@ -34,10 +34,10 @@ def plot_runs(
     ] = None,
     axis: Axis = DEFAULT_AXIS,
     smooth: Annotated[
-        bool, typer.Option("--smooth", help="Smooth the curves; single runs keep theirs behind it.")
+        bool, typer.Option("--smooth", help="Smooth the curves; single runs also keep the raw curve.")
     ] = False,
     each: Annotated[
-        bool, typer.Option("--each", help="Every run a line of its own, also those that differ in seed only.")
+        bool, typer.Option("--each", help="Draw one line per run, even if runs differ only in their seed.")
     ] = False,
     output: Output = None,
     runs_dir: RunsDir = None,

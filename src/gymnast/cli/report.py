@@ -15,6 +15,6 @@ def report(
     reference: Annotated[str, typer.Argument(metavar="RUN", help="@last, an id, @best:ENV …")] = "@last",
     runs_dir: RunsDir = None,
 ) -> None:
-    """Write report.md and report.html of a run again, from what its folder holds now."""
+    """Write a run's report.md and report.html again, from what its folder contains now."""
     for path in write_report(find_run(reference, runs_dir)):
         echo(str(path))

@@ -34,7 +34,7 @@ def resume(
     env_steps: EnvSteps = None,
     vec_steps: VecSteps = None,
     with_: Annotated[
-        list[str] | None, typer.Option("--with", help="Continue under another setting (key=value, repeatable).")
+        list[str] | None, typer.Option("--with", help="Continue with another setting (key=value, repeatable).")
     ] = None,
     optimizer: Annotated[
         bool, typer.Option("--optimizer/--no-optimizer", help="Restore the optimizer's state.")
@@ -42,7 +42,7 @@ def resume(
     device: Device = None,
     inexact: Annotated[
         bool,
-        typer.Option("--inexact", help="Go on from the newest weights even where the envs' state could not be saved."),
+        typer.Option("--inexact", help="Continue from the newest weights even if the envs' state could not be saved."),
     ] = False,
     quiet: Quiet = False,
     all_metrics: AllMetrics = None,
@@ -52,7 +52,7 @@ def resume(
     trust: Trust = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Continue a run exactly where its last checkpoint stands."""
+    """Continue a run exactly from its last checkpoint."""
     settings = settings_of(
         {
             "train.env_steps": env_steps,

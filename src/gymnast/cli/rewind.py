@@ -28,7 +28,8 @@ SHORT = {
 def rewind(
     reference: Annotated[str, typer.Argument(metavar="RUN", help="@last, an id, or a folder.")] = "@last",
     to: Annotated[
-        float | None, typer.Option("--to", help="Env step: the iteration that took it is repeated.", show_default=False)
+        float | None,
+        typer.Option("--to", help="Env step; the iteration that contains it is repeated.", show_default=False),
     ] = None,
     update: Annotated[
         int | None, typer.Option("--update", min=1, help="Which update of that iteration (default: its last).")
@@ -40,7 +41,7 @@ def rewind(
     trust: Trust = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Repeat a training up to one update and write its batch, targets, losses and gradients.
+    """Repeat a run up to one update and write that update's batch, targets, losses and gradients.
 
     Training is exact, so what is written is what happened. A run trained with train.trace_hashes=true has logged
     hashes of every update, and they are compared.

@@ -56,7 +56,7 @@ def list_runs(
             help="created, return, last-return, efficiency, steps-to-solved, seconds-to-solved, steps, time, env or config.",
         ),
     ] = "created",
-    last: Annotated[int, typer.Option("--last", "-l", min=1, help="How many.")] = 20,
+    last: Annotated[int, typer.Option("--last", "-l", min=1, help="How many runs to show.")] = 20,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
 ) -> None:

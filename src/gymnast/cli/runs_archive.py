@@ -22,14 +22,14 @@ def export(
         Path | None, typer.Option("--output", "-o", help="File to write (default: RUN.zip here).")
     ] = None,
     all_checkpoints: Annotated[
-        bool, typer.Option("--all-checkpoints", help="Every checkpoint, not only best and last.")
+        bool, typer.Option("--all-checkpoints", help="Include every checkpoint, not only best and last.")
     ] = False,
-    videos: Annotated[bool, typer.Option("--videos", help="Videos, too.")] = False,
+    videos: Annotated[bool, typer.Option("--videos", help="Include videos.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Pack runs into one file: config, metrics, status, log, tags, note, checkpoints. Secrets are taken out."""
+    """Pack runs into one file: config, metrics, status, log, tags, note, checkpoints. Secrets are removed."""
     runs = resolve_runs(runs_root(runs_dir), references)
     path = output
     if path is None:

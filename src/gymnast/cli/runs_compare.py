@@ -34,7 +34,7 @@ SCORES = ("evaluation", "best evaluation")
 def compare(
     references: Annotated[list[str], typer.Argument(metavar="RUN RUN...", help="Two or more runs.")],
     metrics: Annotated[
-        list[str] | None, typer.Option("--metric", "-m", help="A further metric, e.g. train/entropy; repeatable.")
+        list[str] | None, typer.Option("--metric", "-m", help="Another metric, e.g. train/entropy; repeatable.")
     ] = None,
     output: Output = None,
     axis: Axis = DEFAULT_AXIS,
@@ -139,7 +139,7 @@ def _number(value: Any, threshold: float | None) -> str:
 
 def best(
     env: Annotated[str | None, typer.Argument(metavar="[ENV]", help="Rank the runs of this environment.")] = None,
-    last: Annotated[int, typer.Option("--last", "-l", min=1, help="How many.")] = 10,
+    last: Annotated[int, typer.Option("--last", "-l", min=1, help="How many runs to show.")] = 10,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
 ) -> None:

@@ -36,35 +36,35 @@ def rm(references: References, yes: Yes = False, as_json: AsJson = False, runs_d
     if as_json:
         echo_json({"removed": [run.id for run in runs], "freed_bytes": sum(frees.values())})
     else:
-        echo(f"Deleted {count(len(runs), 'run')}, {size(sum(frees.values()))} are free again.")
+        echo(f"Deleted {count(len(runs), 'run')}, {size(sum(frees.values()))} freed.")
 
 
 def prune(
     keep_best: Annotated[
-        int | None, typer.Option("--keep-best", min=0, help="Keep the best so many runs of each config.")
+        int | None, typer.Option("--keep-best", min=0, help="Keep this many of the best runs of each config.")
     ] = None,
     older_than: Annotated[
-        str | None, typer.Option("--older-than", help="Only runs whose last sign of life is older: 30d, 12h.")
+        str | None, typer.Option("--older-than", help="Only runs that were last active before that: 30d, 12h.")
     ] = None,
     status: Annotated[
         list[str] | None, typer.Option("--status", help="Only runs in this state, e.g. failed; repeatable.")
     ] = None,
     env: Annotated[str | None, typer.Option("--env", help="Only this environment; * stands for anything.")] = None,
     checkpoints: Annotated[
-        bool, typer.Option("--checkpoints", help="Keep the runs; remove their checkpoints but best and last.")
+        bool, typer.Option("--checkpoints", help="Keep the runs; delete their checkpoints except best and last.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.")] = False,
     yes: Yes = False,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Delete old runs by rule: a run is deleted when all given rules agree.
+    """Delete old runs by rule: a run is deleted if it matches all given rules.
 
     Runs that are being trained or tagged 'keep' always stay.
     """
     if keep_best is None and older_than is None and not status and env is None and not checkpoints:
         raise UsageError(
-            "Say what may go: --keep-best N, --older-than 30d, --status failed, --env ENV or --checkpoints."
+            "Say what to delete: --keep-best N, --older-than 30d, --status failed, --env ENV or --checkpoints."
         )
     age = parse_age(older_than, "--older-than") if older_than else None
     root = runs_root(runs_dir)
@@ -77,7 +77,7 @@ def prune(
     if found and not dry_run and _agreed(yes, question):
         taken = take(found, skipped=lambda sentence: echo(f"skipped: {sentence}", err=True))
         if not as_json:
-            echo(f"Deleted {what}{count(len(taken), 'run')}, {size(sum(one.frees for one in taken))} are free again.")
+            echo(f"Deleted {what}{count(len(taken), 'run')}, {size(sum(one.frees for one in taken))} freed.")
     if as_json:
         echo_json({"dry_run": dry_run, "would_remove": _as_json(found), "removed": _as_json(taken)})
 
@@ -93,7 +93,7 @@ def _preview(found: list[Victim], root: Path) -> None:
             columns.append(", ".join(one.checkpoints))
         echo("  ".join(columns))
     if not found:
-        echo(f"Nothing in {root} fits these rules.")
+        echo(f"Nothing in {root} matches these rules.")
 
 
 def _as_json(found: list[Victim]) -> list[dict[str, Any]]:
@@ -105,12 +105,12 @@ def _agreed(yes: bool, question: str) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise UsageError(f"{question} Nobody is here to answer: add --yes to do it.")
+        raise UsageError(f"{question} There is no terminal to answer in: add --yes to do it.")
     return typer.confirm(question, default=False)
 
 
 def rebuild(as_json: AsJson = False, runs_dir: RunsDir = None) -> None:
-    """Write the index of runs anew from the run folders."""
+    """Rebuild the index of runs from the run folders."""
     root = runs_root(runs_dir)
     if not root.is_dir():
         raise UsageError(

@@ -18,13 +18,13 @@ Reference = Annotated[str, typer.Argument(metavar="RUN", help="@last, an id, @be
 def tag(
     reference: Reference,
     tags: Annotated[
-        list[str] | None, typer.Argument(metavar="[TAG]...", help="Tags to add; 'keep' saves a run from prune.")
+        list[str] | None, typer.Argument(metavar="[TAG]...", help="Tags to add; 'keep' protects a run from prune.")
     ] = None,
-    remove: Annotated[list[str] | None, typer.Option("--remove", help="A tag to take away; repeatable.")] = None,
+    remove: Annotated[list[str] | None, typer.Option("--remove", help="A tag to remove; repeatable.")] = None,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Add and remove tags of a run; without any, print them."""
+    """Add and remove tags of a run; without arguments, print them."""
     run = resolve_run(runs_root(runs_dir), reference)
     after = run.tags()
     if tags or remove:

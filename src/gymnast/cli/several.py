@@ -167,7 +167,7 @@ def _what_next(console: Console, result: SeedsResult) -> None:
         console.print(f"seed {seed} failed: {error}", style="red")
     names = shlex.join(run.reference for run in result.runs)
     if result.interrupted:
-        console.print("Go on with each of them:")
+        console.print("Resume them:")
         for run in result.runs:
             console.print(f"  gymnast resume {run.typed}")
     elif len(result.runs) > 1:

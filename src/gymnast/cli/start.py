@@ -49,8 +49,8 @@ def start_training(
         return
     if left is not None and not left.is_alive():
         resolved.notices.append(
-            f"Run {left.id} of this very config is not finished: this is a new one. `gymnast resume {left.typed}`, or "
-            "--resume on this command, goes on with it."
+            f"Run {left.id} of exactly this config is unfinished. This is a new run; `gymnast resume {left.typed}`, or --resume "
+            "on this command, continues the unfinished one."
         )
     _ask_about_size(resolved, agreed=agreed)
     env = resolved.config.env
@@ -86,11 +86,11 @@ def _ask_about_size(resolved: Resolved, *, agreed: bool) -> None:
         echo(sentence, err=True)
     if agreed:
         return
-    advice = "Fewer envs (n_envs) or shorter rollouts (n_steps) take less; --yes starts it as it is."
+    advice = "Fewer envs (n_envs) or shorter rollouts (n_steps) need less; --yes starts the run as it is."
     if not sys.stdin.isatty():
-        raise UsageError(f"Nothing was started, and nobody is there to be asked. {advice}")
+        raise UsageError(f"Nothing was started, because there is no terminal to ask in. {advice}")
     if not demand.fits:
-        echo("That is more than there is: it would end for lack of memory.", err=True)
+        echo("That is more than this machine has: the run would run out of memory.", err=True)
     if not typer.confirm("Start training?", default=demand.fits):
         echo(advice, err=True)
         raise typer.Exit

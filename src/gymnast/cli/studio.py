@@ -13,15 +13,18 @@ from gymnast.runs.store import runs_root
 
 def studio(
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; any other than this machine's own asks for a token.")
+        str,
+        typer.Option(
+            "--host", help="Address to listen on; with any address but this machine's own, visitors need a token."
+        ),
     ] = "127.0.0.1",
     port: Annotated[
-        int | None, typer.Option("--port", "-p", min=0, max=65535, help="Default: the first free one from 7860 on.")
+        int | None, typer.Option("--port", "-p", min=0, max=65535, help="Port (default: the first free one from 7860).")
     ] = None,
     token: Annotated[
-        str | None, typer.Option("--token", envvar="GYMNAST_STUDIO_TOKEN", help="What a page must know to be let in.")
+        str | None, typer.Option("--token", envvar="GYMNAST_STUDIO_TOKEN", help="Token that visitors need.")
     ] = None,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
     runs_dir: RunsDir = None,
 ) -> None:
     """Open the studio: see runs live, compare them, scrub episodes, play, and start trainings in the browser."""

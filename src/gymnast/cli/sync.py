@@ -21,9 +21,9 @@ def sync(
     track: Track = None,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Send to trackers what they have not got of a run: after an outage, or because it was not tracked.
+    """Send a run's missing records to trackers: after an outage, or if the run was not tracked.
 
-    Exit code: 0 when everything has arrived, 1 when something has not.
+    Exit code: 0 if everything has arrived, 1 if not.
     """
     run = resolve_run(runs_root(runs_dir), reference)
     names = trackers(track)
@@ -49,7 +49,9 @@ def _send(run: Run, name: str) -> str | None:
             url = sending.url
             sending.finish()
         except TrackerError as error:
-            return f"{title} has not taken everything of run {run.id} ({in_words(error).rstrip('.')}). Try again later."
+            return (
+                f"{title} has not accepted everything of run {run.id} ({in_words(error).rstrip('.')}). Try again later."
+            )
     what = "had everything already" if sending.sent == 0 else f"got {sending.sent:,} records"
     echo(f"{title} {what} of run {run.id}: {url}")
     return None

@@ -20,31 +20,35 @@ def trace(
     reference: Reference = "@last",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Folder to write (default: in the run's folder of traces)."),
+        typer.Option("--output", "-o", help="Folder to write (default: in the run's traces folder)."),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the episode.")] = 0,
     stochastic: Sampled = None,
     temperature: Annotated[
         float,
-        typer.Option("--temperature", min=0, help="Of sampled actions: below 1 more decided, above it more random."),
+        typer.Option(
+            "--temperature", min=0, help="Temperature of sampled actions: below 1 more decided, above 1 more random."
+        ),
     ] = 1.0,
     max_steps: Annotated[
-        int | None, typer.Option("--max-steps", min=1, help="Cut the episode off there.", show_default=False)
+        int | None,
+        typer.Option("--max-steps", min=1, help="Cut the episode off after this many steps.", show_default=False),
     ] = None,
     env_kwargs: Annotated[
-        str | None, typer.Option("--env-kwargs", help='Of the env, as JSON: {"gravity": -5}.', show_default=False)
+        str | None, typer.Option("--env-kwargs", help='Env arguments as JSON: {"gravity": -5}.', show_default=False)
     ] = None,
     gamma: Annotated[
-        float | None, typer.Option("--gamma", min=0, max=1, help="Discount of what is shown.", show_default=False)
+        float | None,
+        typer.Option("--gamma", min=0, max=1, help="Discount of the returns and advantages shown.", show_default=False),
     ] = None,
     gae_lambda: Annotated[
-        float | None, typer.Option("--gae-lambda", min=0, max=1, help="Of the advantages shown.", show_default=False)
+        float | None, typer.Option("--gae-lambda", min=0, max=1, help="λ of the advantages shown.", show_default=False)
     ] = None,
     force: Annotated[
         list[str] | None,
-        typer.Option("--what-if", help="STEP:ACTION that is taken whatever the policy says.", show_default=False),
+        typer.Option("--what-if", help="STEP:ACTION to force, whatever the policy chooses.", show_default=False),
     ] = None,
-    see: Annotated[bool, typer.Option("--see", help="Look into the network of an image policy, too.")] = False,
+    see: Annotated[bool, typer.Option("--see", help="Also look into the network of an image policy.")] = False,
     progress: Annotated[bool, typer.Option("--progress", hidden=True)] = False,
     env: Env = None,
     vecnormalize: VecNormalize = None,

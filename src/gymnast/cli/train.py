@@ -32,7 +32,7 @@ InitFrom = Annotated[
         "--init-from",
         "-i",
         "--trained-agent",
-        help="Begin with the weights of a run (@last, RUN/step=N …) or of a Stable-Baselines3 model.zip.",
+        help="Start from the weights of a run (@last, RUN/step=N …) or of a Stable-Baselines3 model.zip.",
         show_default=False,
     ),
 ]
@@ -46,7 +46,7 @@ def train(
     overrides: Overrides = None,
     env_steps: EnvSteps = None,
     vec_steps: VecSteps = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of everything random.", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of all randomness.", show_default=False)] = None,
     device: Device = None,
     init_from: InitFrom = None,
     quiet: Quiet = False,
@@ -57,23 +57,31 @@ def train(
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", min=1, help="Seeds at the same time (default: as many as cores).", show_default=False),
+        typer.Option(
+            "--jobs", min=1, help="Seeds trained at the same time (default: one per core).", show_default=False
+        ),
     ] = None,
     chain: Annotated[
         int | None,
         typer.Option(
-            "--chain", min=2, help="So many runs, each from the best weights of the one before.", show_default=False
+            "--chain",
+            min=2,
+            help="Train this many runs, each from the best weights of the one before.",
+            show_default=False,
         ),
     ] = None,
     until: Annotated[
-        str | None, typer.Option("--until", help="Of a chain: solved (default) or end.", show_default=False)
+        str | None,
+        typer.Option(
+            "--until", help="End a chain when solved (default), or train all its runs (end).", show_default=False
+        ),
     ] = None,
     agreed: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask where a run would take very much memory.")
+        bool, typer.Option("--yes", "-y", help="Start without asking, even if the run needs a lot of memory.")
     ] = False,
     unfinished: Annotated[
         bool,
-        typer.Option("--resume", help="Go on with the newest unfinished run of exactly this config, if there is one."),
+        typer.Option("--resume", help="Continue the newest unfinished run of exactly this config, if there is one."),
     ] = False,
     all_metrics: AllMetrics = None,
     profile: Profile = False,
@@ -91,8 +99,9 @@ def train(
 ) -> None:
     """Train an agent until its environment is solved or the budget is spent.
 
-    Any Gymnasium id works: without a preset, settings are chosen from its spaces. Every key is an option, too, also by its name
-    in Stable-Baselines3, rl-zoo and CleanRL: --learning-rate 3e-4, --num-envs 8, --hyperparams gamma:0.98 n_steps:64.
+    Any Gymnasium id works: without a preset, settings are chosen from its spaces. Every key is also an option, under
+    gymnast's name or that of Stable-Baselines3, rl-zoo or CleanRL: --learning-rate 3e-4, --num-envs 8,
+    --hyperparams gamma:0.98 n_steps:64.
     """
     alone = {"--resume": unfinished, "--confirm": confirm, "--profile": profile}
     several = several_of(seeds, jobs, chain, until, alone)
@@ -153,7 +162,7 @@ def _reference(reference: str | None, overrides: list[str], algo: str | None, en
 
 def _no_algorithm(algo: str, reference: str) -> str:
     """Why `--algo` is refused: it may be the name of a variant, or of an algorithm that is not here."""
-    wrong = f"--algo names an algorithm, and '{algo}' is none."
+    wrong = f"--algo takes an algorithm, and '{algo}' is not one."
     if infer_algorithm(algo) is not None:
         return f"{wrong} A variant belongs to the name: gymnast train {reference}:{algo}"
     return f"{wrong}{did_you_mean(algo, names())} Algorithms: {', '.join(names())}."

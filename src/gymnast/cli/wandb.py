@@ -17,7 +17,7 @@ def workspace(
         "@last"
     ),
     entity: Annotated[
-        str | None, typer.Option("--entity", help="User or team (default: who is logged in).", show_default=False)
+        str | None, typer.Option("--entity", help="User or team (default: the logged-in user).", show_default=False)
     ] = None,
     runs_dir: RunsDir = None,
 ) -> None:

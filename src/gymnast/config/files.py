@@ -208,7 +208,7 @@ def own_files(env_id: str) -> list[ConfigFile]:
     if not (folders[0] / name).is_file():
         folders = [folder for folder in plugins.preset_folders() if (folder / name).is_file()]
     if len(folders) > 1:
-        raise ConfigError(f"Several plug-ins bring a file for '{env_id}': {', '.join(map(str, folders))}.")
+        raise ConfigError(f"Several plug-ins provide a file for '{env_id}': {', '.join(map(str, folders))}.")
     return [read(folder / name) for folder in (*folders, USER_FOLDER) if (folder / name).is_file()]
 
 

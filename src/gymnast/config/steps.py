@@ -18,7 +18,7 @@ def amount_of_steps(raw: Any) -> Any:
         return raw
     found = _AMOUNT.fullmatch(raw.strip())
     if found is None:
-        raise ValueError(f"'{raw}' is no amount of steps: write a number of env steps, or '500 vec_steps'")
+        raise ValueError(f"'{raw}' is not a number of steps: write a number of env steps, or '500 vec_steps'")
     try:
         number = float(found["number"].replace("_", "").replace(",", ""))
     except ValueError:

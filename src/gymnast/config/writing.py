@@ -50,7 +50,7 @@ def with_variant(
         edited.insert(first, f"id: {env_id}")
     written = "\n".join(edited) + "\n"
     if not _only_adds(text, written, env_id, name, variant):
-        raise ConfigError(f"{label} is laid out in a way that cannot be edited by itself: choose another --output.")
+        raise ConfigError(f"{label} is laid out in a way that cannot be edited automatically: choose another --output.")
     return written
 
 

@@ -58,9 +58,7 @@ def refuse_excess(text: str, label: str) -> None:
             nodes += 1
         elif kind == "AliasEvent":
             if any(anchor == one.anchor for one in open_nodes):
-                raise ConfigError(
-                    f"{_place(label, event)}: '*{anchor}' stands inside the very value that it stands for."
-                )
+                raise ConfigError(f"{_place(label, event)}: '*{anchor}' is used inside the value that it names.")
             stands_for = anchored.get(str(anchor), _Size(1, 0))
             nodes += stands_for.nodes
             levels = stands_for.levels
@@ -72,8 +70,8 @@ def refuse_excess(text: str, label: str) -> None:
             )
         if nodes > MOST_NODES:
             raise ConfigError(
-                f"{_place(label, event)} holds more than {MOST_NODES:,} values, aliases (*name) counted with all that they stand "
-                "for, which no config needs."
+                f"{_place(label, event)} holds more than {MOST_NODES:,} values, counting what aliases (*name) expand to, "
+                "which no config needs."
             )
 
 

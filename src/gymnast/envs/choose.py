@@ -54,7 +54,7 @@ def choose_vectorization(config: EnvConfig, *, envpool: bool = True) -> tuple[st
     if under_debugger() and config.vectorization in ("auto", "workers"):
         return "inprocess", "a debugger is attached"
     if config.vectorization in ("auto", "workers") and (name := stays_here(config)):
-        return "inprocess", f"'{name}' is an object of this program that worker processes cannot be given"
+        return "inprocess", f"'{name}' is an object of this program that cannot be sent to worker processes"
     if config.vectorization != "auto":
         return config.vectorization, "as configured"
     if native_form(config) is not None and not native_engine(config):
@@ -115,7 +115,7 @@ def with_vectorization(resolved: Resolved, *, saved: str | None = None) -> Resol
     elif saved == "auto":
         kind, reason = choose_vectorization(env, envpool=False)
     else:
-        kind, reason = str(saved), "as in the run that goes on"
+        kind, reason = str(saved), "as in the resumed run"
     config = resolved.config.model_copy(update={"env": env.model_copy(update={"vectorization": kind})})
     return replace(resolved, config=config, origins={**resolved.origins, "env.vectorization": f"{AUTO}{reason}"})
 
@@ -152,7 +152,7 @@ def why_not_envpool(config: EnvConfig) -> str | None:
     if names := needs_single_envs(config.wrappers):
         return f"EnvPool would be faster, but wrapper '{names[0]}' runs around each env"
     if row.action_masks and config.action_mask == "auto":
-        return "EnvPool would be faster, but gives no action masks (env.action_mask=off does without)"
+        return "EnvPool would be faster, but gives no action masks (env.action_mask=off ignores them)"
     tested, installed = parity.load().envpool, parity.installed_version()
     if installed is None:
         return 'EnvPool would be faster: pip install "gymnast[envpool]"'

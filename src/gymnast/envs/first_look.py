@@ -155,4 +155,4 @@ class FirstLook:
         )
 
 
-NO_MASK = "Give one entry per action with every reset and step, or set env.action_mask=off to do without"
+NO_MASK = "Give one entry per action with every reset and step, or set env.action_mask=off to ignore masks"

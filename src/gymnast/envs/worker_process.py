@@ -86,7 +86,7 @@ class Worker:
         if not self.process.is_alive():
             raise self._dead()
         if awake() > deadline:
-            raise WorkerError(self, f"gave no answer within {self.timeout:g} s and was taken to hang")
+            raise WorkerError(self, f"gave no answer within {self.timeout:g} s and counts as hung")
 
     def _dead(self) -> WorkerError:
         code = self.process.exitcode

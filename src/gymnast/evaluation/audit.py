@@ -179,7 +179,7 @@ def scaling_advice(rewards: np.ndarray, steps: np.ndarray, gamma: float = 0.99) 
         )
     elif usual and largest > 50 * usual:
         advice = (
-            f"The largest reward is {largest / usual:.0f} times the usual one and may rule the updates: "
+            f"The largest reward is {largest / usual:.0f} times the usual one and may dominate the updates: "
             "algo.normalize_reward=true (scales and clips), or a reward_clip wrapper."
         )
     elif size > 20 or size < 0.05:

@@ -207,7 +207,7 @@ def _endless_return(table: Transitions, initial_distribution: np.ndarray, policy
     endless = visited & ~(reaches & ends).any(1) & (~reaches | reaches.T).all(1)
     forever = reward[endless]
     if (forever < 0).any() and (forever > 0).any():
-        raise ValueError("the policy gathers gains and losses for ever; its return is undefined without a horizon")
+        raise ValueError("the policy collects rewards forever; its return is undefined without a horizon")
     if forever.any():
         return float(np.copysign(np.inf, forever[forever != 0][0]))
     transient = visited & ~endless

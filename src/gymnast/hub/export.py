@@ -152,7 +152,7 @@ def split_params(distribution: Distribution, params: Tensor) -> dict[str, Tensor
 def export(agent: Trained, path: Path, format: Format = "onnx", *, check: bool = True) -> Exported:
     """Write the policy of `agent`; nothing is written when it cannot be exported or does not compute the same."""
     if agent.policy.state_shape is not None:
-        raise UsageError("A policy that remembers cannot be exported yet: the file would have to carry its memory.")
+        raise UsageError("A policy with memory cannot be exported yet: the file would have to include its state.")
     if format == "onnx":
         _need_onnx()
     agent, notes = in_float32(agent)

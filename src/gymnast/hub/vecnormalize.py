@@ -118,7 +118,7 @@ def statistics_for(
     if path is None:
         return NONE, []
     statistics = load(path)
-    how = "" if choice is not None else ", found next to the model; --no-vecnormalize declines it"
+    how = "" if choice is not None else ", found next to the model; --no-vecnormalize ignores it"
     used = "normalised" if statistics.moments else "left as they are"
     return statistics, [f"Observations are {used} as {path} says (VecNormalize{how})."]
 

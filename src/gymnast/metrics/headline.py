@@ -168,7 +168,7 @@ class Headline:
         evaluated = evaluated_score(history)
         now = training_score(history) if evaluated is None else evaluated
         if goal.target is None:
-            return self._named("goal", [Segment("no score is known at which this env is solved", DIM)], width)
+            return self._named("goal", [Segment("this env has no known threshold for solved", DIM)], width)
         first = next(iter(score_course(history)), None)
         if goal.way is not None or first is None:
             start = goal.random

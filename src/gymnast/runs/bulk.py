@@ -225,7 +225,7 @@ class BulkStore:
             except OSError as error:
                 raise CheckpointError(
                     f"The data of the run could not be written to '{self._run / FOLDER}': {error.strerror or error}. "
-                    "The earlier checkpoints are intact. Free some space or check the rights of the folder, then resume."
+                    "The earlier checkpoints are intact. Free some space or check the folder's permissions, then resume."
                 ) from error
 
     def is_whole(self) -> bool:

@@ -108,7 +108,7 @@ def packed_from(folder: Path) -> Packed:
 def repacked(step: Any, blobs: Any) -> Packed:
     """A packed checkpoint out of another one's state, verified: its keys become names of files."""
     if not is_count(step) or not isinstance(blobs, dict) or blobs.keys() != PARTS:
-        raise CheckpointError("An open evaluation of the checkpoint is damaged: it is no checkpoint itself.")
+        raise CheckpointError("An open evaluation of the checkpoint is damaged: it is not a checkpoint itself.")
     where = Path(f"step={step}")
     manifest = parse(blobs[MANIFEST], where / MANIFEST)
     for name in (POLICY, STATE):
@@ -174,7 +174,7 @@ def write(
     except OSError as error:
         raise CheckpointError(
             f"Checkpoint {target.name} could not be written in '{checkpoints}': {error.strerror or error}. "
-            "The earlier checkpoints are intact. Free some space or check the rights of the folder, then resume."
+            "The earlier checkpoints are intact. Free some space or check the folder's permissions, then resume."
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)  # gone already when all went well
@@ -348,7 +348,7 @@ def _load_tensors(path: Path, manifest: Manifest) -> dict[str, Tensor]:
     try:
         return from_bytes(raw)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise damaged(path, f"it is no safetensors file ({error})") from error
+        raise damaged(path, f"it is not a safetensors file ({error})") from error
 
 
 def _read(path: Path) -> bytes:

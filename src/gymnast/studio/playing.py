@@ -83,7 +83,7 @@ class Playing:
             await asyncio.shield(self._end(process))
         await asyncio.wait([listening], timeout=PATIENCE)
         if process.returncode:
-            return {"error": said.sentence() or "The game ended without a word."}
+            return {"error": said.sentence() or "The game ended without a message."}
         return {"over": True}
 
     async def _end(self, process: Process) -> None:
@@ -159,7 +159,7 @@ def arguments_of(text: str, root: Path) -> list[str]:
     try:
         wanted = json.loads(text[: 10 * MOST_LETTERS])
     except (ValueError, RecursionError):
-        raise UsageError("The first message is no JSON.") from None
+        raise UsageError("The first message is not JSON.") from None
     if not isinstance(wanted, dict):
         raise UsageError("The first message is no JSON object.")
     arguments = ["play", "--serve", "--runs-dir", str(root)]
@@ -189,9 +189,9 @@ def _config_in(wanted: dict[str, Any]) -> str:
         raise UsageError("Say what to play: an env such as CartPole-v1, or a run.")
     config = config.strip()
     if config.startswith("@") or config.endswith(".zip") or Path(config).exists():
-        raise UsageError(f"'{config[:80]}' is no env. A run is played from its own page.")
+        raise UsageError(f"'{config[:80]}' is not an env. A run is played from its own page.")
     if ":" not in config and "-v" not in config:
-        raise UsageError(f"'{config[:80]}' is no env: write it with its version, for example CartPole-v1.")
+        raise UsageError(f"'{config[:80]}' is not an env: write it with its version, for example CartPole-v1.")
     return config
 
 

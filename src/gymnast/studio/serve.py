@@ -37,7 +37,7 @@ def serve(root: Path, *, host: str, port: int | None, token: str | None, browser
         app = make_app(root, hosts=hosts, token=token)
         server = _Server(app, on_start=lambda: _started(address, root, browser=browser, say=say))
         server.run(sockets=[listening])
-    say("The studio has ended. Trainings that it started go on.")
+    say("The studio is closed. Trainings that it started go on.")
 
 
 def is_loopback(host: str) -> bool:
@@ -102,7 +102,9 @@ def _bound(host: str, port: int | None) -> socket.socket:
         try:
             family, _, _, _, address = socket.getaddrinfo(host, candidate, type=socket.SOCK_STREAM)[0]
         except (socket.gaierror, UnicodeError):
-            raise UsageError(f"'{host}' is no address of this machine: --host 127.0.0.1 is the usual one.") from None
+            raise UsageError(
+                f"'{host}' is not an address of this machine: --host 127.0.0.1 is the usual one."
+            ) from None
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

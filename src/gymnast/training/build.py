@@ -142,7 +142,7 @@ def _make_collector(
 
 def _check_sequences(policy: Policy, n_steps: int, episodes: int | None) -> None:
     if episodes is not None:
-        raise ConfigError("A policy that remembers learns from sequences of a fixed length: use ppo or a2c.")
+        raise ConfigError("A policy with memory learns from sequences of a fixed length: use ppo or a2c.")
     length = policy.sequence_length or n_steps
     if n_steps % length:
         raise ConfigError(f"algo.n_steps must be a multiple of policy.sequence_length (got {n_steps} and {length}).")

@@ -23,8 +23,8 @@ def choose_device(name: str, *, images: bool = False) -> tuple[torch.device, str
         if not torch.cuda.is_available():
             return torch.device("cpu"), "no GPU found"
         if images:
-            return torch.device("cuda"), f"{torch.cuda.get_device_name()}: images are learned from faster there"
-        return torch.device("cpu"), "a GPU is there, but networks without images are faster on the CPU"
+            return torch.device("cuda"), f"{torch.cuda.get_device_name()}: image networks train faster there"
+        return torch.device("cpu"), "a GPU is present, but networks without images are faster on the CPU"
     try:
         device = torch.device(name)
     except RuntimeError:
@@ -50,10 +50,10 @@ def choose_precision(name: str, device: torch.device, *, images: bool) -> tuple[
         return "float32", "no CNN"
     if device.type == "cuda":
         if torch.cuda.get_device_capability(device)[0] >= 8:
-            return "bf16", "this GPU computes with it, several times faster than float32"
+            return "bf16", "this GPU supports it, several times faster than float32"
         return "float32", "this GPU has no bf16"
     if _cpu_has_bf16():
-        return "bf16", "this CPU computes with it, about 1.7 times faster than float32"
+        return "bf16", "this CPU supports it, about 1.7 times faster than float32"
     return "float32", "this CPU has no bf16"
 
 
@@ -69,7 +69,7 @@ def choose_threads(config: RunConfig, device: torch.device, *, images: bool) -> 
         return config.train.threads, "as configured"
     if images and device.type == "cpu":
         return cores(), "a CNN on the CPU takes all cores"
-    return 1, "one thread beats two for small networks"
+    return 1, "one thread is faster than two for small networks"
 
 
 def prepare_acting(policy: Policy) -> None:

@@ -46,7 +46,7 @@ class OffPolicyTrainer(Trainer):
         self.setup, self.algo = setup, setup.config.algo  # type: ignore[assignment]  # a subclass says which
         space, actions = self.envs.observation_space, self.envs.action_space
         if isinstance(space, spaces.Dict) or self.envs.has_action_mask:
-            raise ConfigError(f"{self.algo.id} learns from one observation without parts, and without action masks.")
+            raise ConfigError(f"{self.algo.id} needs an observation without parts, and no action masks.")
         seed = self.config.train.seed
         init = torch.Generator().manual_seed(seeding.integer(seed, "policy_init"))
         self._policy = self.make_policy(self.config, space, actions, generator=init).to(setup.device)

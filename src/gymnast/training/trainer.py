@@ -232,7 +232,7 @@ def load_policy(policy: Policy, tensors: dict[str, Tensor]) -> None:
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not tensor.isfinite().all():
             raise CheckpointError(
-                f"The weights hold NaN or infinity ('{name}'), so this policy decides nothing. Use an earlier checkpoint of the "
+                f"The weights hold NaN or infinity ('{name}'), so this policy cannot act. Use an earlier checkpoint of the "
                 "run (`gymnast runs show` lists them), or train it again."
             )
     try:

@@ -43,7 +43,7 @@ def translate(
         return result
     if asked in TEMPLATES:
         result.refusals.append(
-            f"{where}: '{asked}' is no env but what others fall back to: name an env and add --from {asked}."
+            f"{where}: '{asked}' is not an env but a fallback for others: name an env and add --from {asked}."
         )
         return result
     given = {key: value for key, value in body.items() if key not in ignore}

@@ -42,7 +42,7 @@ def arrange(wrappers: Wrappers, *, single_envs: bool = True) -> tuple[list[Wrapp
 
 def _wrong_order(wrapper: WrapperConfig, other: WrapperConfig) -> str:
     return (
-        f"Wrapper '{wrapper.id}' cannot stand behind '{other.id}': it runs inside each env, before anything that works "
+        f"Wrapper '{wrapper.id}' cannot come after '{other.id}': it runs inside each env, before anything that works "
         f"on all envs at once, and the two orders are not the same. List '{wrapper.id}' before '{other.id}'."
     )
 

@@ -218,9 +218,7 @@ def _check_lineage(run: Run, config: RunConfig) -> None:
     """Refuse a run that was not trained from nothing under one and the same settings."""
     history = lineage.read(run.folder)
     if history.parent is not None:
-        raise UsageError(
-            f"Run {run.id} began with the weights of another run, which an ejected script cannot follow yet."
-        )
+        raise UsageError(f"Run {run.id} started from another run's weights, which an ejected script cannot follow yet.")
     read_progress = any(getattr(value, "axis", None) == "progress" for _, value in config.algo)
     for attempt in history.attempts:
         changed = [key for key in attempt.changes if _acts(key, read_progress)]

@@ -202,7 +202,7 @@ def grad_clipped(now: Now, threshold: float) -> Numbers | None:
     "info",
     "train/grad_norm",
     says="The gradient's norm is {norm:.3g}, {times:.0f} times its mean so far.",
-    means="One batch pulls much harder than all before it: a new kind of episode, or the start of divergence.",
+    means="The gradient of one batch is much larger than all before it: a new kind of episode, or the start of divergence.",
     advise=_move_less,
     threshold=30,
 )

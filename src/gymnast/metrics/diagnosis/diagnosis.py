@@ -134,7 +134,7 @@ def _verdict(case: Case, best: float | None) -> tuple[Health, str]:
     if case.last("train/solved") == 1 and evaluated is not None and facts.solved_at is not None:
         return "solved", f"Solved: {shown(evaluated, facts.solved_at)} where {facts.solved_at:g} is asked for."
     if course is None:
-        return "unknown", "No training episode has ended yet: there is no return to go by."
+        return "unknown", "No training episode has ended yet: so there is no return yet."
     if score is None or facts.solved_at is None:
         return _without_threshold(case)
     of = f"{_standing(case, best)}; random play has {facts.random_score:g}, and {facts.solved_at:g} is solved"
@@ -168,4 +168,4 @@ def _without_threshold(case: Case) -> tuple[Health, str]:
     text = f"the training return went from {course.first:.4g} to {course.last:.4g}, at best {course.best_high:.4g}"
     if "return_plateau" in case.alerts or "return_fell" in case.alerts or course.smooth <= course.first:
         return "stuck", f"It does not improve any more: {text}."
-    return "learning", f"It improves: {text}. Without a threshold (spec.solved_at) nobody knows what is enough."
+    return "learning", f"It improves: {text}. Without a threshold (spec.solved_at) it is unknown what is enough."

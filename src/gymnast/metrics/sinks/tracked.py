@@ -96,7 +96,7 @@ class TrackedSink(Sink):
         elif kind == "trouble":
             self._waits = False
             self._warn_once(
-                f"{self.title} does not take this run's numbers ({text}). Training goes on and keeps them in its folder; "
+                f"{self.title} did not accept this run's numbers ({text}). Training goes on and keeps them in the run's folder; "
                 f"send them later with: gymnast sync {self.reference}"
             )
         elif kind == "done":
@@ -119,8 +119,8 @@ class TrackedSink(Sink):
             time.sleep(0.01)
         self._hear()
         self._warn_once(
-            f"{self.title} has not taken everything yet, and sending goes on without this command. "
-            f"What is missing in the end is sent by: gymnast sync {self.reference}"
+            f"{self.title} has not received everything yet; sending continues in the background. "
+            f"If something is still missing later, send it with: gymnast sync {self.reference}"
         )
 
 

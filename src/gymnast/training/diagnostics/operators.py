@@ -45,7 +45,7 @@ class Operators:
         if seconds > LONGEST_SECONDS:
             self.note = f"iterations of {seconds:.0f} s have too many operators to record"
         elif self._size > MAX_BYTES:
-            self.note = f"the first {len(self.iterations)} filled the room for operators"
+            self.note = f"the first {len(self.iterations)} filled the space for operators"
         return not self.note
 
     @contextmanager

@@ -76,7 +76,7 @@ def find_target(run: Run, step: int) -> Target:
             return Target(int(row["iteration"]), reached, attempt, began)
     if reached is None:
         raise UsageError(f"Run {run.id} has no metrics yet: there is nothing to rewind to.")
-    raise UsageError(f"Run {run.id} came to {reached:,} env steps, not to {step:,}.")
+    raise UsageError(f"Run {run.id} reached {reached:,} env steps, not {step:,}.")
 
 
 class Recorder(HashObserver):
@@ -158,7 +158,7 @@ def rewind(
     if trainer.counters.env_steps != target.env_steps:
         raise CheckpointError(
             f"Repeating run {run.id} led to {trainer.counters.env_steps:,} env steps where it had {target.env_steps:,}: "
-            "its env is not deterministic, or the run was continued under other settings."
+            "its env is not deterministic, or the run was continued with other settings."
         )
     if recorder.kept < 0:
         raise UsageError(
@@ -211,7 +211,7 @@ def _check_reach(run: Run, target: Target, step: int) -> None:
     between = [one for one in lineage.read(run.folder).attempts if one.attempt <= target.attempt]
     if any(one.changes or not one.optimizer for one in between):
         raise UsageError(
-            f"Run {run.id} was continued under other settings at {target.resumed_from:,} env steps, and the checkpoint of that "
+            f"Run {run.id} was continued with other settings at {target.resumed_from:,} env steps, and the checkpoint of that "
             "moment is gone. Keep more of them with train.keep_checkpoints."
         )
 

@@ -28,7 +28,7 @@ class Copies:
             return []
         evaluation = ""
         if config.eval.deterministic:
-            evaluation = " Deterministic evaluations play one and the same episode: one (eval.episodes=1) says it all."
+            evaluation = " Deterministic evaluations always play the same episode: one (eval.episodes=1) is enough."
         return [
             f"{config.env.id} plays the same under every seed: equal actions led to equal observations, rewards and ends. Its "
             f"{self._n_envs} copies differ only in the actions that are sampled, so fewer (env.n_envs) may do as well."

@@ -250,9 +250,9 @@ def _answers(process: subprocess.Popen[str]) -> Callable[[], str]:
 def _how_it_ended(process: subprocess.Popen[str]) -> str:
     code = process.wait()
     if code == -signal.SIGKILL:
-        return f"was ended: killed from outside, or silent for {PATIENCE:g} s"
+        return f"was stopped: killed from outside, or silent for {PATIENCE:g} s"
     if code < 0:
-        return f"took its process down (signal {-code})"
+        return f"crashed its process (signal {-code})"
     return f"ended its process (exit code {code})"
 
 

@@ -97,7 +97,7 @@ class Evaluations:
         if moves and self.seconds >= LONG_SECONDS and _second_core():
             self._beside = True
             self._reporter.say(
-                f"An evaluation takes {self.seconds:.1f} s: from now on a process next to training does them "
+                f"An evaluation takes {self.seconds:.1f} s: from now on a separate process runs them "
                 "(eval.mode=inprocess keeps them here)."
             )
         return evaluation
@@ -168,12 +168,12 @@ class Evaluations:
         except EvalWorkerError as error:
             self._failures += 1
             rest = (
-                "A new worker does the next one"
+                "A new worker runs the next one"
                 if self.next_to_training
-                else "It failed too often: all further ones are done here"
+                else "It failed too often: all further ones run here"
             )
             self._reporter.warn(
-                f"The evaluation worker {error}\nThe evaluation of step {job.env_steps:,} is done in this process. {rest}."
+                f"The evaluation worker {error}\nThe evaluation of step {job.env_steps:,} runs in this process. {rest}."
             )
             self._stop_worker()
             evaluation = self._from_snapshot(job, on_episode)

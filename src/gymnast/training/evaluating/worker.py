@@ -121,7 +121,7 @@ class EvalWorker:
             self._heard, self._heard_at = self._shared[ALIVE], now
         silent = now - self._heard_at
         if silent > self._timeout:
-            raise EvalWorkerError(f"did nothing for {silent:.0f} s and was taken to hang.")
+            raise EvalWorkerError(f"did nothing for {silent:.0f} s and counts as hung.")
 
     def _dead(self) -> EvalWorkerError:
         code = self._process.exitcode

@@ -227,7 +227,7 @@ class Checkpoints:
         self._saver.close()
         self._prune_bulk()
         if self._saver.failure is not None:
-            raise CheckpointError(f"The run ended ({reason}), but its end is not saved. {self._saver.failure}")
+            raise CheckpointError(f"The run ended ({reason}), but its end could not be saved. {self._saver.failure}")
 
     def close(self) -> None:
         """Wait for what is being written, whatever comes of it."""

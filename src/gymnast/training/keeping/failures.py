@@ -36,12 +36,12 @@ def memory_explained(config: RunConfig, *, building: bool = False) -> Iterator[N
             if building:
                 large = "the rollout: lower env.n_envs or algo.n_steps"
             raise OutOfMemoryError(
-                f"The GPU's memory ran out ({words.partition(' GPU ')[0][:120]}) in making room for {large}. Now: {now}. "
-                "What was saved before is intact, and a resume may change algo.batch_size."
+                f"The GPU's memory ran out ({words.partition(' GPU ')[0][:120]}) while allocating {large}. Now: {now}. "
+                "Everything saved before is intact, and a resume may change algo.batch_size."
             ) from error
         raise OutOfMemoryError(
-            f"Memory ran out ({words[:200] or type(error).__name__}). Smaller sizes need less, now they are: {now}; "
-            "so does a smaller policy.hidden. What was saved before is intact, and a resume may change algo.batch_size."
+            f"Memory ran out ({words[:200] or type(error).__name__}). Smaller sizes need less memory; now they are: {now}; "
+            "so does a smaller policy.hidden. Everything saved before is intact, and a resume may change algo.batch_size."
         ) from error
 
 

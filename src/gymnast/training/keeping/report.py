@@ -145,7 +145,7 @@ class Reporter:
             for key, value in overrides.items():
                 self.say(f"{'eval':>8}  {what} from training: {key} = {value}")
         if about.reset_every is not None and (cut := resets_cut_episodes(config)):
-            self.warn(f"These envs cannot be saved, and {cut}. Longer episodes never end in training.")
+            self.warn(f"These envs cannot be saved, and {cut}. Longer episodes never end during training.")
 
     def transferred(self, transfer: Transfer) -> None:
         """What the run begins with."""

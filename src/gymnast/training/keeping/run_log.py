@@ -122,7 +122,9 @@ class RunLog:
             kept, why = False, error.strerror or str(error)
         if not kept:
             self._spool = None
-            self._warn(f"No more histograms are kept for trackers ({why}). A larger log.diagnostics_every makes fewer.")
+            self._warn(
+                f"No more histograms are saved for trackers ({why}). A larger log.diagnostics_every makes fewer."
+            )
 
     def video(self, step: int, path: Path) -> None:
         """A video of the weights of an env step, whole and with its JSON."""
@@ -156,7 +158,7 @@ class RunLog:
             run = self.run
             raise GymnastError(
                 f"The metrics of run {run.id} cannot be written ('{run.metrics_path}'): "
-                f"{error.strerror or error}. Free some space, then go on with: gymnast resume {run.typed}"
+                f"{error.strerror or error}. Free some space, then resume with: gymnast resume {run.typed}"
             ) from error
 
     def _tell(self, say: Callable[[Sink], None]) -> None:

@@ -150,7 +150,7 @@ def find_source(config: RunConfig, root: Path) -> Source | None:
     if reference is None:
         return None
     if is_model_file(reference):
-        raise UsageError(f"'{reference}' is a model file: only `gymnast train` and gymnast.train can begin with one.")
+        raise UsageError(f"'{reference}' is a model file: only `gymnast train` and gymnast.train can start from one.")
     reference = pinned(root, reference)
     run, name = resolve_checkpoint(root, reference)
     saved = checkpoint.load(run.checkpoints / name)
@@ -225,7 +225,7 @@ def take_over(trainer: Trainer, source: Source) -> Transfer:
 def _refuse_broken(source: Source) -> None:
     for name, tensor in source.tensors.items():
         if not tensor.isfinite().all():
-            raise CheckpointError(f"{source.title} has NaN or infinity in '{name}': begin with an earlier checkpoint.")
+            raise CheckpointError(f"{source.title} has NaN or infinity in '{name}': start from an earlier checkpoint.")
 
 
 def _nothing_fits(trainer: Trainer, source: Source, parts: list[Part]) -> UsageError:
@@ -237,7 +237,7 @@ def _nothing_fits(trainer: Trainer, source: Source, parts: list[Part]) -> UsageE
     advice = f" It was made with {', '.join(settings)}." if settings else ""
     reasons = "; ".join(f"{part.name}: {part.why}" for part in [part for part in parts if not part.loaded][:3])
     return UsageError(
-        f"Nothing of {source.title} fits the network of {trainer.config.name}, so there is nothing to begin with "
+        f"Nothing of {source.title} fits the network of {trainer.config.name}, so there is nothing to start from "
         f"({reasons}).{advice}"
     )
 
@@ -271,8 +271,8 @@ def _optimizer(trainer: Trainer, source: Source, parts: list[Part]) -> Part:
         why = f"the networks differ in {unlike.name} ({unlike.why})"
     if why is not None or source.optimizer is None:
         raise UsageError(
-            f"train.init_optimizer=true asks for the optimizer's state of {source.title}, but {why}. "
-            "Begin with a fresh optimizer instead: train.init_optimizer=false"
+            f"train.init_optimizer=true requests the optimizer's state of {source.title}, but {why}. "
+            "Start with a fresh optimizer instead: train.init_optimizer=false"
         )
     trainer.optimizer.load_state(source.optimizer[1])
     return Part(OPTIMIZER)
@@ -287,8 +287,8 @@ def _notes(config: RunConfig, source: Source) -> list[str]:
             continue  # a CNN with linear heads has none of these
         if theirs != ours:
             notes.append(
-                f"policy.{key} was {_text(theirs)} in the source and is {_text(ours)} here: the loaded layers do not compute "
-                f"what they did. policy.{key}={_text(theirs)} keeps it."
+                f"policy.{key} was {_text(theirs)} in the source and is {_text(ours)} here: the loaded layers now compute "
+                f"something else. policy.{key}={_text(theirs)} keeps it."
             )
     return notes
 
@@ -333,5 +333,5 @@ def begin_again(trainer: Trainer, run: Run) -> None:
         return
     parent = lineage.read(run.folder).parent
     if parent is not None and parent.get("sha256") != source.about["sha256"]:
-        raise UsageError(f"Run {run.id} began with {source.reference}, which holds other weights now.")
+        raise UsageError(f"Run {run.id} began with {source.reference}, whose weights have changed since.")
     take_over(trainer, source)
