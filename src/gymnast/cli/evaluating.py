@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gymnast.amounts import count
 from gymnast.api.agent import Agent
 from gymnast.cli.options import echo, echo_json
 from gymnast.config.tasks import task_thresholds
 from gymnast.console import Console
 from gymnast.envs.choose import playable
 from gymnast.envs.registry import rules_of
+from gymnast.evaluation.by_parameter import Part
 from gymnast.metrics.catalogue import load_catalogue
 from gymnast.metrics.table import progress
+from gymnast.metrics.verdict import shown, spread
 from gymnast.training.evaluating.setup import eval_settings
 from gymnast.training.keeping.stopping import make_rules
 from gymnast.training.machine import keep_freed_memory
@@ -47,3 +50,17 @@ def play_and_tell(
             echo(f"protocol: {played.sentence()}")
         for key, value in setting.differences.items():
             echo(f"differs from training: {key} = {value}")
+        _tell_by_parameter(result.others.get(setting.name, result).by_parameter())
+
+
+def _tell_by_parameter(parts: list[Part]) -> None:
+    """A line per part of each parameter's range."""
+    if not parts:
+        return
+    echo("return by parameter:")
+    names, labels = (max(len(getattr(part, key)) for part in parts) for key in ("parameter", "label"))
+    for part in parts:
+        score = "no episode"
+        if part.mean is not None and part.std is not None:
+            score = f"{shown(part.mean)} ± {spread(part.std, part.mean)} over {count(part.episodes, 'episode')}"
+        echo(f"  {part.parameter:<{names}}  {part.label:<{labels}}  {score}")

@@ -21,6 +21,7 @@ from gymnast.errors import UsageError, closest, did_you_mean, suggestion
 OPEN_SECTIONS = (
     ("env", "kwargs"),
     ("env", "rewards", "terms"),
+    ("env", "randomise"),
     ("policy", "encoder_kwargs"),
     ("eval", "env"),
     ("alerts", "rules"),

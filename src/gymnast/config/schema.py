@@ -18,6 +18,7 @@ from gymnast import own_code, plugins
 from gymnast.config.algorithms import CONFIGS, AlgorithmConfig, config_of, names
 from gymnast.config.atari import AtariConfig, misfit
 from gymnast.config.model import Model
+from gymnast.config.randomise import Drawn
 from gymnast.config.rewards import Names, RewardsConfig
 from gymnast.config.spec import EnvSpec
 from gymnast.config.steps import Cadence, Wait
@@ -67,6 +68,10 @@ class EnvConfig(Model):
     wrappers: list[Annotated[WrapperConfig, BeforeValidator(_wrapper)]] = Field(default_factory=list)
     rewards: RewardsConfig | None = None
     """Terms that are learned from besides the env's own reward, which alone is the score."""
+    randomise: dict[str, Drawn] = Field(default_factory=dict)
+    """Parameters of the env that are drawn for every episode: `{gravity: [-12, -8]}`."""
+    randomise_difficulty: float = Field(1.0, ge=0, le=1)
+    """Share of the way from an env's usual parameters to the ends of their ranges: 0 is the usual env, 1 the whole ranges."""
     action_mask: Literal["auto", "off"] = "auto"
     """`auto` uses `info["action_mask"]` where the env gives one."""
     vectorization: Literal["auto", "native", "envpool", "inprocess", "workers"] = "auto"

@@ -147,8 +147,8 @@ def why_not_envpool(config: EnvConfig) -> str | None:
         return ""
     if not row.passed:
         return f"EnvPool's {row.task} is not the same env ({row.reasons[0]})"
-    if reads_info(config.rewards):
-        return "EnvPool would be faster, but a term of the reward reads infos"
+    if why := one_by_one(config):
+        return f"EnvPool would be faster, but {why}"
     if names := needs_single_envs(config.wrappers):
         return f"EnvPool would be faster, but wrapper '{names[0]}' runs around each env"
     if row.action_masks and config.action_mask == "auto":
@@ -159,6 +159,15 @@ def why_not_envpool(config: EnvConfig) -> str | None:
     if installed != tested:
         return f"EnvPool {installed} is not tested here, only {tested} is"
     return None
+
+
+def one_by_one(config: EnvConfig) -> str:
+    """Why its envs cannot be stepped all at once, whatever their wrappers are; empty where nothing stands against it."""
+    if config.randomise:
+        return "env.randomise gives each env parameters of its own"
+    if reads_info(config.rewards):
+        return "a term of env.rewards reads infos"
+    return ""
 
 
 def _one_by_one(config: EnvConfig) -> tuple[str, str]:
@@ -239,8 +248,8 @@ def native_engine(config: EnvConfig) -> str | None:
 def _native(config: EnvConfig) -> NativeForm | str:
     if needs_single_envs(config.wrappers):
         return ""
-    if reads_info(config.rewards):
-        return "a term of env.rewards reads infos"
+    if why := one_by_one(config):
+        return why
     family = family_of_config(config)
     if family is None or family.native is None:
         return ""

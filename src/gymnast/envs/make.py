@@ -16,6 +16,7 @@ from gymnast.envs.choose import choose_vectorization, cores, native_form, why_no
 from gymnast.envs.closing import close
 from gymnast.envs.families import SHIPPED, choose_renderers, family_of
 from gymnast.envs.inprocess import InProcessVector, MakeEnv
+from gymnast.envs.randomising import randomised
 from gymnast.envs.registry import env_spec, family_of_config, missing_package, rules_of
 from gymnast.envs.rewards.vector import RewardTerms
 from gymnast.envs.time_limits import own_limit
@@ -48,12 +49,15 @@ def make_one(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
     kwargs: dict[str, Any] = expand(config.kwargs, "env.kwargs")
     if render_mode is not None:
         kwargs["render_mode"] = render_mode
-    try:
+
+    def make(arguments: dict[str, Any]) -> gym.Env:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            bare = gym.make(
-                _prepared(spec, config, render_mode), max_episode_steps=limit, disable_env_checker=True, **kwargs
-            )
+            prepared = _prepared(spec, config, render_mode)
+            return gym.make(prepared, max_episode_steps=limit, disable_env_checker=True, **kwargs | arguments)
+
+    try:
+        bare = make({})
     except (ImportError, DependencyNotInstalled) as error:
         unknown = UsageError(f"Environment '{config.id}' needs a package that is not installed: {error}")
         raise missing_package(family_of(spec), spec.id) or unknown from None
@@ -64,6 +68,8 @@ def make_one(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
     except RAISED_BY_ENVS as error:  # envs check their arguments in many ways
         what = in_one_line(error)
         raise UsageError(f"Environment '{config.id}' cannot be made with env.kwargs {config.kwargs}: {what}") from error
+    if config.randomise:
+        bare = randomised(bare, config.randomise, config.randomise_difficulty, make)
     return wrap_single(bare, config.wrappers)
 
 

@@ -52,6 +52,8 @@ def _saves_itself(layer: gym.Env) -> bool:
 def method(env: gym.Env) -> str:
     """`snapshot` for known envs under known wrappers, else `replay`."""
     known = all(isinstance(layer, (OrderEnforcing, TimeLimit)) or _saves_itself(layer) for layer in layers(env)[:-1])
+    if any(getattr(layer, "remakes", False) for layer in layers(env)[:-1] if _saves_itself(layer)):
+        return "replay"  # every episode has an env of its own
     if known and _snapshot_of(env) is not None:
         return "snapshot"
     return "replay"

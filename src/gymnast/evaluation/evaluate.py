@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from gymnast.config.randomise import Drawn
 from gymnast.envs.lanes import LanePool
 from gymnast.envs.mixed import TASK
+from gymnast.envs.randomising import PARAMETERS
 from gymnast.envs.spaces import Observation
 from gymnast.envs.time_limits import ENDLESS_ADVICE
 from gymnast.envs.vector import EndedEpisode, VectorEnv
 from gymnast.errors import EnvError, NonFiniteError
 from gymnast.evaluation.by_lanes import play_episodes
+from gymnast.evaluation.by_parameter import Part, by_parameter
 from gymnast.evaluation.exact import TabularModel, exact_return
 from gymnast.evaluation.quota import Quota
 from gymnast.metrics.verdict import shown, spread
@@ -58,6 +61,10 @@ class Evaluation:
     """What played the episodes where it was not Gymnasium's own env: `EnvPool 1.2.5`."""
     steps_before: int = 0
     """Env steps of a first look at fewer episodes, which do not count."""
+    parameters: list[dict[str, Any]] = field(default_factory=list)
+    """What was drawn for each episode, where the env is randomised."""
+    randomise: Mapping[str, Drawn] = field(default_factory=dict)
+    """What it was drawn from."""
     others: dict[str, Evaluation] = field(default_factory=dict)
     """The same weights under the further settings of `eval.env`, by name; they decide nothing."""
     of_tasks: bool = False
@@ -120,7 +127,12 @@ class Evaluation:
             "eval/regret": math.fsum(self.regrets) / len(self.regrets) if self.regrets else None,
             "eval/episodes": float(len(self.returns)),
             "eval/exact_return": self.exact,
+            **{part.metric: part.mean for part in self.by_parameter()},
         } | self._metrics_of_others()
+
+    def by_parameter(self) -> list[Part]:
+        """Returns by what was drawn for the episodes; empty where nothing was."""
+        return by_parameter(self.randomise, self.parameters, self.returns)
 
     def _metrics_of_others(self) -> dict[str, float | None]:
         """`eval.NAME/return_mean` and its like for every further setting."""
@@ -145,6 +157,7 @@ class Evaluation:
             "deterministic": self.deterministic,
             "exact": self.exact,
             "differences": self.differences,
+            "by_parameter": [part.as_json() for part in self.by_parameter()],
             "protocol": self.protocol,
             "engine": self.engine,
             "settings": {name: other.as_json() for name, other in self.others.items()},
@@ -268,6 +281,7 @@ def _record(result: Evaluation, episode: EndedEpisode) -> None:
         )
     result.returns.append(episode.ret)
     result.lengths.append(episode.length)
+    result.parameters.append(dict(episode.infos.get(PARAMETERS, {})))
     success = success_of(episode)
     if success is not None:
         result.successes.append(success)

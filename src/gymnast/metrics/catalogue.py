@@ -14,6 +14,8 @@ from gymnast.errors import UsageError, did_you_mean
 
 FAMILY = "/*"
 """How the name of a metric ends of which a run has one per part, layer or action."""
+RETURN_BY = "eval/return_by/"
+"""How the names of metrics begin that say the mean return by what was drawn for the episodes."""
 VALUE_WIDTH = 13
 """No formatted value is longer."""
 

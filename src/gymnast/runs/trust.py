@@ -118,7 +118,8 @@ def _env_code(env: dict[str, Any], where: str) -> Iterator[Code]:
         name = settings.get("shaper") if isinstance(settings, dict) else None
         if name is not None and str(name) not in SHAPERS:
             yield Code(f"{where}.rewards.terms.{term}.shaper", str(name), _kind(name))
-    for key, value in _texts(env.get("kwargs"), f"{where}.kwargs"):
+    given = [*_texts(env.get("kwargs"), f"{where}.kwargs"), *_texts(env.get("randomise"), f"{where}.randomise")]
+    for key, value in given:
         if is_reference(value):
             yield Code(key, value, "the environment variable")
         elif "/" in value or "\\" in value:

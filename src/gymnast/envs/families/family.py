@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
 
     from gymnast.config.schema import EnvConfig
+    from gymnast.envs.families.parameters import Parameter
     from gymnast.envs.keyboard import Controls, KeyMap
     from gymnast.envs.vector import VectorEnv
 
@@ -121,6 +122,9 @@ class Family:
     # How they are played by hand.
     keyboard: Callable[[Controls], KeyMap | None] | None = None
     """What keys do in an env; None where any action space's own keys will do (`envs/keyboard.py`)."""
+
+    parameters: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)
+    """By the path of the class, or of a module that has it: what `env.randomise` may draw for every episode."""
 
     randomness: Callable[[EnvConfig], str | None] | None = None
     """Settings that make an env random which plays the same under every seed."""

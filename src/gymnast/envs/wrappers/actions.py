@@ -74,7 +74,7 @@ class ActionNoise(ActionChanger):
         wanted = "std" if isinstance(space, spaces.Box) else "probability"
         if (std is None) == (wanted == "std"):
             raise ConfigError(f"Wrapper 'action_noise' needs {wanted} for the actions of this env, {space}.")
-        self._std, self._probability = std, probability
+        self.std, self.probability = std, probability
 
     def step(self, action: Any) -> Step:
         """Replace the action by a random one now and then, and step."""
@@ -83,11 +83,11 @@ class ActionNoise(ActionChanger):
 
     def _noisy(self, action: Any) -> Any:
         space = self.env.action_space
-        if self._std is not None:
+        if self.std is not None:
             assert isinstance(space, spaces.Box)
-            noise = self.random.normal(0.0, self._std, space.shape)
+            noise = self.random.normal(0.0, self.std, space.shape)
             return np.clip(action + noise, space.low, space.high).astype(space.dtype)
-        if self.random.random() >= (self._probability or 0.0):
+        if self.random.random() >= (self.probability or 0.0):
             return action
         mask = None
         if self._mask is not None:

@@ -16,7 +16,7 @@ from gymnast.config.compare import compare
 from gymnast.config.leaves import text_of
 from gymnast.config.load import Resolved, resolve
 from gymnast.errors import GymnastError
-from gymnast.metrics.catalogue import load_catalogue
+from gymnast.metrics.catalogue import RETURN_BY, load_catalogue
 from gymnast.metrics.charts.chart import Chart, Line
 from gymnast.metrics.charts.thinning import thinned
 from gymnast.metrics.diagnosis.diagnosis import Diagnosis, diagnose
@@ -95,6 +95,8 @@ class Report:
     threshold: float | None
     scored: tuple[Scored, ...]
     """The best and the last evaluation; one where they are the same."""
+    by_parameter: tuple[tuple[str, float | None], ...]
+    """Mean returns of the last evaluation by what was drawn for its episodes."""
     diagnosis: Diagnosis
     charts: tuple[Chart, ...]
     settings: tuple[tuple[str, str, str], ...]
@@ -134,6 +136,7 @@ def gather(run: Run) -> Report:
         state=run.shown_state(),
         threshold=threshold,
         scored=_scored(columns, status),
+        by_parameter=_by_parameter(columns),
         diagnosis=diagnosis,
         charts=_charts(columns, threshold),
         settings=settings,
@@ -209,6 +212,13 @@ def _scored(columns: _Columns, status: Status) -> tuple[Scored, ...]:
     if best is None or best is last:
         return (_score("best and last", last),)
     return _score("best", best), _score("last", last)
+
+
+def _by_parameter(columns: _Columns) -> tuple[tuple[str, float | None], ...]:
+    if not columns.evaluations:
+        return ()
+    named = [(name, value) for name, value in columns.evaluations[-1].items() if name.startswith(RETURN_BY)]
+    return tuple((name.removeprefix(RETURN_BY).replace("_to_", " … "), value) for name, value in named)
 
 
 def _score(label: str, row: dict[str, Any]) -> Scored:

@@ -43,8 +43,19 @@ def _results(report: Report) -> str:
     text = "## Result\n\n" + _table(("evaluation", "return", "std", "episodes", "vec steps"), rows)
     if report.threshold is not None:
         text += f"\n\nSolved at {shown(report.threshold)}."
+    if report.by_parameter:
+        parts = [(name, _number(value)) for name, value in report.by_parameter]
+        text += "\n\nThe last evaluation by what was drawn for its episodes:\n\n" + _table(
+            ("parameter", "return"), parts
+        )
     extra = [f"- {name}: {value}" for name, value in words.quality(report)]
     return text + ("\n\n" + "\n".join(extra) if extra else "")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "no episode"
+    return shown(value)
 
 
 def _curves(report: Report) -> str:

@@ -57,7 +57,19 @@ def _results(report: Report) -> str:
         steps = f"{status.vec_steps_to_solved:,}"
         cards.append(_card("vec steps to solved", steps, f"{clock(status.seconds_to_solved)} of training"))
     numbers = f"<div class='numbers'>{''.join(cards)}</div>" if cards else ""
+    numbers += _by_parameter(report)
     return numbers if report.scored else f"{numbers}<p>No evaluation has ended yet.</p>"
+
+
+def _by_parameter(report: Report) -> str:
+    """A table of the last evaluation by what was drawn for its episodes."""
+    if not report.by_parameter:
+        return ""
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td><td>{'no episode' if value is None else escape(shown(value))}</td></tr>"
+        for name, value in report.by_parameter
+    )
+    return f"<table><tr><th>drawn for the episode</th><th>mean return</th></tr>{rows}</table>"
 
 
 def _card(name: str, value: str, note: str) -> str:

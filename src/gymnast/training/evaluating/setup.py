@@ -109,7 +109,7 @@ def _way_to_play(evaluation: EnvConfig, changed: dict[str, Any], *, stated: str 
 
 def tabular_model_of(config: EnvConfig) -> TabularModel | None:
     """The env's transition table, where it has one and nothing hides it."""
-    if config.wrappers:
+    if config.wrappers or config.randomise:
         return None
     env = make_one(config)
     try:
@@ -170,5 +170,6 @@ def run_evaluation(
     evaluation.differences = dict(differences or {})
     rules = rules_of(env_config)
     evaluation.protocol = None if rules is None else rules.protocol()
+    evaluation.randomise = env_config.randomise
     evaluation.engine = foreign_engine(env_config)
     return evaluation

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gymnast.envs.families.family import Family, Package
+from gymnast.envs.families.parameters import Parameter, attribute
 from gymnast.envs.keyboard import Axes, Choices, Push, by_id
 
 if TYPE_CHECKING:
@@ -52,6 +53,34 @@ def _prepare(spec: EnvSpec, config: EnvConfig, render_mode: str | None) -> EnvSp
     return prepare(spec)
 
 
+def _wind(env: Any, value: float) -> None:
+    _let_wind_blow(env)
+    env.wind_power = value
+
+
+def _turbulence(env: Any, value: float) -> None:
+    _let_wind_blow(env)
+    env.turbulence_power = value
+
+
+def _let_wind_blow(env: Any) -> None:
+    """One switch is for both, so whatever is not asked for is still."""
+    if not env.enable_wind:
+        env.enable_wind, env.wind_power, env.turbulence_power = True, 0.0, 0.0
+
+
+PARAMETERS = {
+    "gymnast.envs.families.box2d.worlds.LunarLander": {
+        "gravity": attribute("gravity", "in m/s²", low=-12, high=-0.1),
+        "wind_power": Parameter("wind", lambda env: env.wind_power * env.enable_wind, _wind, 0, 20),
+        "turbulence_power": Parameter(
+            "turbulence", lambda env: env.turbulence_power * env.enable_wind, _turbulence, 0, 2
+        ),
+        "engine_power": attribute("engine_power", "times the usual power of all engines", low=0.1, high=10),
+        "initial_push": attribute("initial_push", "times the usual random push at the beginning", low=0, high=10),
+    },
+}
+
 BOX2D = Family(
     name="box2d",
     title="Box2D",
@@ -60,6 +89,7 @@ BOX2D = Family(
     prepare=_prepare,
     step_milliseconds=0.04,
     slower={"gymnasium.envs.box2d.car_racing": 4.0},
+    parameters=PARAMETERS,
     draws_anywhere=True,
     keyboard=_keyboard,
 )
