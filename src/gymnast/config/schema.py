@@ -140,6 +140,17 @@ class PolicyConfig(Model):
     """Layers of the critic when they differ from `hidden`; separate trunks only."""
     shared_trunk: bool = False
     """One trunk for actor and critic. Separate trunks are clearly better on classic control."""
+    memory: Literal["none", "lstm", "gru"] = "none"
+    """What an episode is remembered by, between the encoder and `hidden`; see docs/algorithms/recurrent.md."""
+    memory_size: PositiveInt = 64
+    """Units of each recurrent layer."""
+    memory_layers: PositiveInt = 1
+    shared_memory: bool = False
+    """One memory for actor and critic instead of one for each; with a shared trunk it always is one."""
+    sequence_length: PositiveInt | None = None
+    """Steps through which a policy that remembers is differentiated; a divisor of `algo.n_steps`, which is the default."""
+    burn_in: NonNegativeInt = 0
+    """Steps before a sequence from which its first state is computed anew in each minibatch; 0 takes the state as it was stored."""
     activation: Literal["tanh", "relu", "elu", "silu", "gelu", "leaky_relu"] = "tanh"
     layer_norm: bool = False
     batch_norm: bool = False
@@ -167,6 +178,17 @@ class PolicyConfig(Model):
             raise ValueError("encoder_kwargs needs encoder, which names the module that they are for")
         if self.shared_trunk and self.critic_hidden is not None:
             raise ValueError("critic_hidden is for separate trunks; remove it or set shared_trunk: false")
+        return self
+
+    @model_validator(mode="after")
+    def _remembers(self) -> PolicyConfig:
+        if self.memory != "none" and self.batch_norm:
+            raise ValueError("batch_norm has no statistics of what is remembered: use layer_norm with memory")
+        if self.id != SHIPPED_POLICY or self.memory != "none":
+            return self
+        for key in ("memory_size", "memory_layers", "shared_memory", "sequence_length", "burn_in"):
+            if getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f"{key} is for a policy that remembers: set memory to lstm or gru")
         return self
 
     @model_validator(mode="after")

@@ -15,6 +15,7 @@ from gymnast.errors import ConfigError
 from gymnast.policies.actor_critic import ActorCritic
 from gymnast.policies.base import Head, Policy
 from gymnast.policies.own import own_policy
+from gymnast.policies.recurrent.actor_critic import RecurrentActorCritic
 
 _lock = threading.Lock()
 """Two threads that put the same generator back must not do so crosswise."""
@@ -39,6 +40,8 @@ def make_policy(
 
 
 def _made(config: PolicyConfig, observation_space: spaces.Space, action_space: spaces.Space, **asked: Any) -> Policy:
+    if config.id == SHIPPED_POLICY and config.memory != "none":
+        return RecurrentActorCritic(config, observation_space, action_space, **asked)
     if config.id == SHIPPED_POLICY:
         return ActorCritic(config, observation_space, action_space, **asked)
     if own_code.is_own(config.id):

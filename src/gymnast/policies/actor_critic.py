@@ -50,13 +50,14 @@ class ActorCritic(Policy):
         self.shared = bool(self.heads) and (config.shared_trunk or self.encoder.learns)
         """Whether actor and critic share layers, so that values come cheaper with the actions."""
         self.values_with_actions = self.shared
-        n_in, n_out = self.encoder.size, self.distribution.n_outputs
+        n_in, indexed = self._chains_read(config)
+        n_out = self.distribution.n_outputs
         style: dict[str, Any] = {
             "layer_norm": config.layer_norm,
             "batch_norm": config.batch_norm,
             "dropout": config.dropout,
         }
-        first: dict[str, Any] = {"indexed": self.encoder.indexed, **style}
+        first: dict[str, Any] = {"indexed": indexed, **style}
         self.trunk: DenseChain | None = None
         if config.shared_trunk and self.heads:
             n_features = config.hidden[-1] if config.hidden else n_in
@@ -84,6 +85,10 @@ class ActorCritic(Policy):
         self.absorbs = bool(self.batch_norms)
         self._predictors = self._by_name()
         self.eval()
+
+    def _chains_read(self, config: PolicyConfig) -> tuple[int, bool]:
+        """Inputs of trunk, actor and critic, and whether they are indices; called once, when encoder and heads are known."""
+        return self.encoder.size, self.encoder.indexed
 
     def chains(self) -> list[DenseChain]:
         """All chains of linear layers."""
@@ -188,7 +193,7 @@ class ActorCritic(Policy):
         self, obs: Observation, action: Tensor, mask: Tensor | None = None, memory: Memory | None = None
     ) -> tuple[Outputs, Any]:
         """`log_prob`, `entropy` and the heads of samples [B], and the tape that `backprop` needs."""
-        params, heads, tapes = self.run(obs, mask)
+        params, heads, tapes = self.run(obs, mask, memory)
         log_prob, entropy, saved = self.distribution.evaluate(params, action)
         return {"log_prob": log_prob, "entropy": entropy, **heads}, (tapes, params, saved)
 
@@ -203,40 +208,60 @@ class ActorCritic(Policy):
         """Log-probabilities [B] of actions, without gradients."""
         return self.distribution.evaluate(self.act(obs, None, mask)["params"], action)[0]
 
-    def run(self, obs: Observation, mask: Tensor | None = None) -> tuple[Tensor, Outputs, Any]:
+    def run(
+        self, obs: Observation, mask: Tensor | None = None, memory: Memory | None = None
+    ) -> tuple[Tensor, Outputs, Any]:
         """Like `forward`, with the tape that `push_back` needs."""
         x, encoder_tape = self.encoder.run(obs)
         trunk_tape = None
         if self.trunk is not None:
             x, trunk_tape = self.trunk.run(x)
-        outputs, actor_tape = self.actor.run(x)
+        params, heads, tapes = self.run_chains(x, x, mask)
+        return params, heads, (encoder_tape, trunk_tape, *tapes)
+
+    def run_chains(self, for_actor: Tensor, for_heads: Tensor, mask: Tensor | None) -> tuple[Tensor, Outputs, Any]:
+        """Distribution parameters and heads of features, and the tapes of their chains."""
+        outputs, actor_tape = self.actor.run(for_actor)
         heads: Outputs = {}
         head_tapes = []
         for head, chain in self._predictors:
             # Dropout works on the critic's loss alone: inside the ratio it would not be the policy that collected.
             chain.training = True
-            columns, kept = chain.run(x)
+            columns, kept = chain.run(for_heads)
             chain.training = False
             heads[head.name] = head.shaped(columns)
             head_tapes.append(kept)
-        return self._params(outputs, mask), heads, (encoder_tape, trunk_tape, actor_tape, head_tapes)
+        return self._params(outputs, mask), heads, (actor_tape, head_tapes)
 
     def push_back(self, tapes: Any, d_params: Tensor, gradients: Gradients) -> None:
         """From the gradients of the outputs of `run` to those of all parameters."""
-        encoder_tape, trunk_tape, actor_tape, head_tapes = tapes
-        if self.log_std is not None:
-            d_params, d_log_std = d_params.split(self.distribution.n_outputs, -1)
-            self.log_std.grad.add_(d_log_std.sum(0))  # type: ignore[union-attr]
+        encoder_tape, trunk_tape, *chain_tapes = tapes
         shared = self.trunk is not None or self.encoder.learns
-        d_features = self.actor.backprop(actor_tape, d_params, to_input=shared)
-        for (head, chain), kept in zip(self._predictors, head_tapes, strict=True):
-            gradient = gradients.get(head.name)
-            if not isinstance(gradient, Tensor):
-                continue
-            d_head = chain.backprop(kept, gradient.unsqueeze(-1) if head.size == 1 else gradient, to_input=shared)
-            if d_features is not None and d_head is not None:
-                d_features = d_features + d_head
+        d_features, d_heads = self.push_back_chains(chain_tapes, d_params, gradients, to_input=shared)
+        if d_features is not None and d_heads is not None:
+            d_features = d_features + d_heads
         if self.trunk is not None and d_features is not None:
             d_features = self.trunk.backprop(trunk_tape, d_features, to_input=self.encoder.learns)
         if self.encoder.learns and d_features is not None:
             self.encoder.backprop(encoder_tape, d_features)
+
+    def push_back_chains(
+        self, tapes: Any, d_params: Tensor, gradients: Gradients, *, to_input: bool
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """Add the gradients of all chains behind the features; those of the features by the actor and by the heads, if asked."""
+        actor_tape, head_tapes = tapes
+        if self.log_std is not None:
+            d_params, d_log_std = d_params.split(self.distribution.n_outputs, -1)
+            self.log_std.grad.add_(d_log_std.sum(0))  # type: ignore[union-attr]
+        by_actor = self.actor.backprop(actor_tape, d_params, to_input=to_input)
+        by_heads: Tensor | None = None
+        for (head, chain), kept in zip(self._predictors, head_tapes, strict=True):
+            gradient = gradients.get(head.name)
+            if not isinstance(gradient, Tensor):
+                continue
+            by_head = chain.backprop(kept, gradient.unsqueeze(-1) if head.size == 1 else gradient, to_input=to_input)
+            if by_heads is None or by_head is None:
+                by_heads = by_head
+            else:
+                by_heads = by_heads + by_head
+        return by_actor, by_heads

@@ -68,6 +68,8 @@ class Memory:
     """What each sequence begins with, [n, …]."""
     starts: Tensor
     """Whether an episode begins at a step, [L, n]: nothing of before is remembered there."""
+    present: Tensor | None = None
+    """Which steps there are, [L, n], where sequences differ in length: the first so many of each. None for all."""
 
 
 class Policy(nn.Module):
@@ -79,6 +81,10 @@ class Policy(nn.Module):
     """Of what one env's episode is remembered by; None for a policy that sees the present only."""
     sequence_length: int | None = None
     """Steps through which a policy that remembers is differentiated; None for whole rollouts."""
+    burn_in: int = 0
+    """Steps before a sequence from which its first state is computed anew, with the weights as they are by then."""
+    uneven = False
+    """Whether it takes sequences of different lengths, as whole episodes have."""
     heads: tuple[Head, ...] = (Head("value", bootstrapped=True),)
     """What it predicts besides actions."""
     values_with_actions = True
@@ -175,6 +181,13 @@ class Policy(nn.Module):
         if state is None:
             return None
         return Memory(state, torch.zeros((1, state.shape[0]), dtype=torch.bool, device=state.device))
+
+    def remembered(self, obs: Observation, memory: Memory) -> Tensor:
+        """What n sequences are remembered by after their last step [n, …], without gradients."""
+        with torch.no_grad():
+            _, _, after = self(obs, None, memory)
+        assert after is not None
+        return after
 
     # ---- learning --------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,8 @@ def rectified(policy: Policy, obs: Observation) -> dict[str, Tensor]:
         for number, net in enumerate(policy.encoder.nets):
             name = "encoder" if number == 0 else f"encoder{number}"
             found |= {f"{name}.{i}": y for i, y in enumerate(net.rectified(policy.encoder.pictures(obs)[number]))}
+        if policy.state_shape is not None:
+            return found  # what the other layers read hangs on all that was seen before
         x = policy.encoder(obs)
         if policy.trunk is not None:
             found |= _of_chain("trunk", policy.trunk, x)

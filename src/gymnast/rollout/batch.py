@@ -25,11 +25,16 @@ class Batch:
         *,
         lasting: frozenset[str] = frozenset(),
         sequence: int | None = None,
+        present: Tensor | None = None,
     ) -> None:
-        """`lasting` names fields that lie in the rollout's own memory, where the next rollout's will lie too."""
+        """`lasting` names fields that lie in the rollout's own memory, where the next rollout's will lie too.
+
+        `present` [sequence, n] says which steps there are, where sequences are not equally long.
+        """
         self._fields = dict(fields)
         self.lasting = lasting
         self.sequence = sequence
+        self.present = present
 
     def __len__(self) -> int:
         return self["action"].shape[0]
@@ -60,8 +65,12 @@ class Batch:
         """What a policy that remembers must know of the sequences."""
         if self.sequence is None:
             return None
-        steps = self.sequence, len(self) // self.sequence
-        return Memory(self["state"].unflatten(0, steps)[0], self["starts"].unflatten(0, steps))
+        if self.present is None:
+            n = len(self) // self.sequence
+            return Memory(self["state"][:n], self["starts"].unflatten(0, (self.sequence, n)))
+        starts = torch.zeros_like(self.present)
+        starts[self.present] = self["starts"]
+        return Memory(self["state"], starts, self.present)
 
     def tensors(self) -> dict[str, Tensor]:
         """All fields, parts of an observation as `obs.<part>`."""
@@ -75,20 +84,38 @@ class Batch:
 
     def with_obs(self, obs: Observation) -> Batch:
         """The same samples with their observations in another form."""
-        return Batch({**self._fields, "obs": obs}, lasting=self.lasting, sequence=self.sequence)
+        return Batch({**self._fields, "obs": obs}, lasting=self.lasting, sequence=self.sequence, present=self.present)
 
-    def _map(self, function: Callable[[Tensor], Tensor], **changes: int | None) -> Batch:
+    def _map(
+        self, function: Callable[[Tensor], Tensor], *, without: str | None = None, sequence: int | None = None
+    ) -> Batch:
         fields: dict[str, Observation] = {}
         for name, value in self._fields.items():
+            if name == without:
+                continue
             if isinstance(value, dict):
                 fields[name] = {part: function(tensor) for part, tensor in value.items()}
             else:
                 fields[name] = function(value)
-        return Batch(fields, sequence=changes.get("sequence", self.sequence))
+        return Batch(fields, sequence=sequence)
 
     def select(self, index: Tensor, *, sequence: int | None = None) -> Batch:
-        """The samples of `index`, copied; one gather per field and epoch, minibatches are then views."""
-        return self._map(lambda tensor: tensor.index_select(0, index), sequence=sequence)
+        """The samples of `index`, copied; one gather per field and epoch, minibatches are then views.
+
+        Of sequences, the state is that of their first steps alone: it is much larger than a sample, and the rest follows.
+        """
+        found = self._map(lambda tensor: tensor.index_select(0, index), without="state" if sequence else None, sequence=sequence)
+        if sequence is not None:
+            found["state"] = self["state"].index_select(0, index[: len(index) // sequence])
+        return found
+
+    def whole_episodes(self, valid: Tensor) -> Batch:
+        """The samples of a rollout that belong to whole episodes, [T, N]: of each env the first so many steps."""
+        found = self._map(lambda tensor: tensor[valid.flatten()], without="state")
+        if self.sequence is not None:
+            found["state"] = self["state"][: valid.shape[1]]
+            found.sequence, found.present = len(valid), valid
+        return found
 
     def split(self, sizes: Sequence[int]) -> Iterator[Batch]:
         """Consecutive minibatches of these sizes, as views."""
@@ -120,8 +147,8 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The batch on `device`; what is there already is not copied."""
-        moved = self._map(lambda tensor: tensor.to(device))
-        moved.lasting = self.lasting
+        moved = self._map(lambda tensor: tensor.to(device), sequence=self.sequence)
+        moved.lasting, moved.present = self.lasting, None if self.present is None else self.present.to(device)
         return moved
 
 

@@ -202,9 +202,10 @@ class Rollout:
         fields |= {name: torch.from_numpy(target).flatten(0, 1) for name, target in targets.items()}
         if self.mask is not None:
             fields["mask"] = self.mask[:t].flatten(0, 1)
+        batch = Batch(fields, lasting=lasting, sequence=t if "state" in self else None)
         if self.valid is None:
-            return Batch(fields, lasting=lasting, sequence=t if "state" in self else None)
-        return Batch(fields).select(torch.from_numpy(np.flatnonzero(self.valid[:t])))
+            return batch
+        return batch.whole_episodes(torch.from_numpy(self.valid[:t]))
 
     def _lasts(self, name: str) -> bool:
         """Whether a field lies where the update reads it."""

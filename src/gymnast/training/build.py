@@ -141,8 +141,28 @@ def _make_collector(
 
 
 def _check_sequences(policy: Policy, n_steps: int, episodes: int | None) -> None:
+    """Refuse sequences that the rollouts do not have."""
+    length = policy.sequence_length
     if episodes is not None:
-        raise ConfigError("A policy with memory learns from sequences of a fixed length: use ppo or a2c.")
-    length = policy.sequence_length or n_steps
+        if not policy.uneven:
+            raise ConfigError("This policy with memory learns from sequences of a fixed length: use ppo or a2c.")
+        if length is not None or policy.burn_in:
+            raise ConfigError(
+                "policy.sequence_length and policy.burn_in are for rollouts of a fixed length. This algorithm learns from whole "
+                "episodes: remove them."
+            )
+        return
+    if length is None:
+        length = n_steps
+    if length > n_steps:
+        raise ConfigError(
+            f"policy.sequence_length ({length}) is longer than the rollout: algo.n_steps is {n_steps}. Lower the one or raise the "
+            "other."
+        )
     if n_steps % length:
         raise ConfigError(f"algo.n_steps must be a multiple of policy.sequence_length (got {n_steps} and {length}).")
+    if policy.burn_in and policy.burn_in + length > n_steps:
+        raise ConfigError(
+            f"policy.burn_in ({policy.burn_in}) looks back from sequences of {length} steps in rollouts of {n_steps}: nothing is "
+            "that far back. Lower policy.burn_in or policy.sequence_length, or raise algo.n_steps."
+        )

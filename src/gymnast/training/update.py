@@ -171,11 +171,14 @@ class Eager:
         """One gather per field where samples are small; a second copy of a rollout of images would only take room."""
         if order.index is None:
             yield self._batch
+        elif order.sequence is not None:
+            for index in order.pieces():
+                yield sequences(self._learner.policy, self._batch, index, order.sequence)
         elif self._learner.policy.by_hand:
             yield from self._batch.select(order.index).split(order.sizes)
         else:
             for index in order.pieces():
-                yield self._batch.select(index, sequence=order.sequence)
+                yield self._batch.select(index)
 
     def learn(self, piece: Batch) -> tuple[Tensor, Tensor]:
         """Gradients, then a step."""
@@ -202,6 +205,26 @@ class Eager:
         for network in learner.modules:
             network.optimizer.step(network.rate(c))
         return norm
+
+
+def sequences(policy: Policy, batch: Batch, index: Tensor, length: int) -> Batch:
+    """Sequences of a rollout. With burn-in, their first states are computed anew from so many steps before them.
+
+    The weights have moved since the states were stored. Steps before the rollout are not known any more.
+    """
+    minibatch = batch.select(index, sequence=length)
+    steps = policy.burn_in
+    if steps == 0 or batch.sequence is None:
+        return minibatch
+    n_envs = len(batch) // batch.sequence
+    firsts = index[: len(minibatch) // length]
+    known = (firsts >= steps * n_envs).nonzero().squeeze(1)
+    if len(known):
+        before = firsts[known] - torch.arange(steps, 0, -1, device=index.device).unsqueeze(1) * n_envs
+        context = batch.select(before.flatten(), sequence=steps)
+        assert context.memory is not None
+        minibatch["state"][known] = policy.remembered(context.obs, context.memory)
+    return minibatch
 
 
 def clipped(flat: FlatParameters, limit: float | None) -> Tensor:
@@ -257,7 +280,7 @@ class Running:
         learner, n = self._learner, len(self._batch)
         size = learner.algorithm.batch_size(n)
         steps = self._batch.sequence
-        if steps is None:
+        if steps is None or self._batch.present is not None:
             return flat_order(n, size, learner.generator)
         length = learner.policy.sequence_length or steps
         return column_order(steps, n // steps, length, size, learner.generator)

@@ -1,0 +1,1 @@
+"""Policies that remember: LSTM and GRU behind the encoder, with forward and backward passes written out."""
