@@ -7,7 +7,6 @@ from typing import Literal
 
 import torch
 from gymnasium import spaces
-from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from gymnast.config.schema import PolicyConfig
@@ -20,10 +19,8 @@ class Config(PolicyConfig):
     """The shared settings of networks, and what this one adds."""
 
     id: Literal["gru_example"]
-    memory: PositiveInt = 64
-    """Numbers that an episode is remembered by."""
-    sequence_length: PositiveInt | None = None
-    """Steps through which gradients flow; the whole rollout by default."""
+    bias: bool = True
+    """Whether the unit has biases."""
 
 
 class Policy(base.Policy):
@@ -43,11 +40,11 @@ class Policy(base.Policy):
         self.distribution = distribution_for(action_space, state_dependent_std=True)
         self.encoder = Encoder(observation_space, config)
         self.heads = (base.Head("value", bootstrapped=True), *heads) if critic else tuple(heads)
-        self.state_shape, self.sequence_length = (config.memory,), config.sequence_length
-        self.inputs = nn.Linear(self.encoder.size, config.memory)
-        self.cell = nn.GRUCell(config.memory, config.memory)
-        self.actor = nn.Linear(config.memory, self.distribution.n_outputs)
-        self.predictors = nn.ModuleDict({head.name: nn.Linear(config.memory, head.size) for head in self.heads})
+        self.state_shape, self.sequence_length = (config.memory_size,), config.sequence_length
+        self.inputs = nn.Linear(self.encoder.size, config.memory_size)
+        self.cell = nn.GRUCell(config.memory_size, config.memory_size, bias=config.bias)
+        self.actor = nn.Linear(config.memory_size, self.distribution.n_outputs)
+        self.predictors = nn.ModuleDict({head.name: nn.Linear(config.memory_size, head.size) for head in self.heads})
         for name, tensor in self.named_parameters():
             if tensor.dim() == 2:
                 gain = self.distribution.gain if name.startswith("actor") else 1.0

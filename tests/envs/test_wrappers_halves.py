@@ -34,6 +34,7 @@ WRAPPED: dict[str, dict[str, Any]] = {
     "resize": {**PIXELS, "wrappers": ["pixels", {"id": "resize", "width": 4, "height": 3}]},
     "reward_clip": {"id": "Pendulum-v1", "time_limit": 12, "wrappers": ["reward_clip"]},
     "reward_scale": {"id": "Pendulum-v1", "time_limit": 12, "wrappers": [{"id": "reward_scale", "factor": 0.1}]},
+    "select": {"id": "CartPole-v1", "wrappers": [{"id": "select", "components": [2, 0]}]},
     "several": {
         "id": "CartPole-v1",
         "vectorization": "workers",

@@ -164,9 +164,24 @@ def test_numbers_between_bounds_are_quantised_too(levels):
         )
 
 
+@pytest.mark.parametrize("where", ["each env", "batch"])
+def test_some_components_are_seen_in_the_order_they_are_named(where):
+    bare, finals = record(InProcessVector(lambda: gym.make("CartPole-v1"), N_ENVS))
+    wrapper = named(("select", {"components": [2, 0]}))
+    if where == "each env":
+        envs = InProcessVector(lambda: wrap_single(gym.make("CartPole-v1"), wrapper), N_ENVS)
+    else:
+        envs = wrap(InProcessVector(lambda: gym.make("CartPole-v1"), N_ENVS), wrapper, single_envs=False)
+    assert envs.observation_space.high.tolist() == pytest.approx([0.41887903, 4.8])
+    seen, cut = record(envs)
+    np.testing.assert_array_equal(seen, np.asarray(bare)[..., [2, 0]])
+    assert finals and [one.tolist() for _, one in cut] == [one[[2, 0]].tolist() for _, one in finals]
+
+
 @pytest.mark.parametrize(
     ("name", "args", "shape", "words"),
     [
+        ("select", {"components": [1]}, (12, 10), "'select' needs vectors, this env has observations Box"),
         ("gray", {}, (12, 10), "'gray' needs images of bytes [height, width, 3], this env has Box"),
         ("crop", {"top": 6, "bottom": 6}, (12, 10), "'crop' would leave nothing of an image of 10×12 pixels"),
         ("mask_region", {"rectangles": [[5, 0, 6, 1]]}, (12, 10), "cannot black out [5, 0, 6, 1]"),

@@ -30,6 +30,7 @@ EXAMPLES = {
     "observation_noise": {"std": 0.1},
     "quantise": {"levels": 4},
     "reward_scale": {"factor": 2},
+    "select": {"components": [0]},
     "time_limit": {"steps": 5},
 }
 """Arguments of those that need some."""

@@ -150,7 +150,7 @@ class PolicyConfig(Model):
     sequence_length: PositiveInt | None = None
     """Steps through which a policy that remembers is differentiated; a divisor of `algo.n_steps`, which is the default."""
     burn_in: NonNegativeInt = 0
-    """Steps before a sequence from which its first state is computed anew in each minibatch; 0 takes the state as it was stored."""
+    """Steps before a sequence from which its first state is computed anew in each minibatch; 0 takes the stored state."""
     activation: Literal["tanh", "relu", "elu", "silu", "gelu", "leaky_relu"] = "tanh"
     layer_norm: bool = False
     batch_norm: bool = False

@@ -213,6 +213,20 @@ class Stack(Settings):
         return f"{self.size}{', padding=zero' if self.padding == 'zero' else ''}"
 
 
+class Select(Settings):
+    """Which components are seen."""
+
+    components: list[NonNegativeInt] = Field(min_length=1)
+    """Their numbers from 0, in the order in which they are to be seen."""
+
+    @field_validator("components")
+    @classmethod
+    def _once(cls, value: list[int]) -> list[int]:
+        if len(set(value)) < len(value):
+            raise ValueError(f"each component once (got {value})")
+        return value
+
+
 class StickyActions(Settings):
     """How likely the last action is executed again."""
 
@@ -244,6 +258,7 @@ SETTINGS: dict[str, type[Settings]] = {
     "resize": Resize,
     "reward_clip": RewardClip,
     "reward_scale": RewardScale,
+    "select": Select,
     "sticky_actions": StickyActions,
     "time_limit": TimeLimit,
 }

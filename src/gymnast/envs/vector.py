@@ -70,6 +70,9 @@ class VectorEnv(ABC):
     has_action_mask: bool = False
     changes_reward: bool = False
     """Whether a wrapper of the batch changes rewards, so that rows have an `own_reward`."""
+    keeps_slots: bool = True
+    """Whether a row is the same env in every step. A wrapper that permutes or skips slots says False: what happened in their
+    episodes cannot be remembered."""
     _sent: np.ndarray
     exact_resume: str = "none"
     """How `save_state` works: `snapshot`, `replay`, or `none`."""

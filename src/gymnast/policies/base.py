@@ -185,7 +185,7 @@ class Policy(nn.Module):
     def remembered(self, obs: Observation, memory: Memory) -> Tensor:
         """What n sequences are remembered by after their last step [n, …], without gradients."""
         with torch.no_grad():
-            _, _, after = self(obs, None, memory)
+            after: Tensor | None = self(obs, None, memory)[2]
         assert after is not None
         return after
 

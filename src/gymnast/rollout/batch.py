@@ -104,7 +104,9 @@ class Batch:
 
         Of sequences, the state is that of their first steps alone: it is much larger than a sample, and the rest follows.
         """
-        found = self._map(lambda tensor: tensor.index_select(0, index), without="state" if sequence else None, sequence=sequence)
+        found = self._map(
+            lambda tensor: tensor.index_select(0, index), without="state" if sequence else None, sequence=sequence
+        )
         if sequence is not None:
             found["state"] = self["state"].index_select(0, index[: len(index) // sequence])
         return found

@@ -121,6 +121,11 @@ def _make_collector(
     policy, episodes = learner.policy, learner.algorithm.episodes_per_env
     further = learner.algorithm.fields(policy)
     if policy.state_shape is not None:
+        if not envs.keeps_slots:
+            raise ConfigError(
+                "policy.memory cannot follow these envs: one of env.wrappers permutes or skips slots, so a row is not the "
+                "same episode in every step. Remove the wrapper, or set policy.memory=none."
+            )
         _check_sequences(policy, n_steps, episodes)
     # Whole episodes have no known length, and what is remembered is kept next to the envs.
     if generator.device.type == "cuda" and episodes is None and policy.state_shape is None:
@@ -156,8 +161,8 @@ def _check_sequences(policy: Policy, n_steps: int, episodes: int | None) -> None
         length = n_steps
     if length > n_steps:
         raise ConfigError(
-            f"policy.sequence_length ({length}) is longer than the rollout: algo.n_steps is {n_steps}. Lower the one or raise the "
-            "other."
+            f"policy.sequence_length ({length}) is longer than the rollout: algo.n_steps is {n_steps}. Lower the one or "
+            "raise the other."
         )
     if n_steps % length:
         raise ConfigError(f"algo.n_steps must be a multiple of policy.sequence_length (got {n_steps} and {length}).")

@@ -24,6 +24,7 @@ from gymnast.envs.wrappers.limits import NoRewardTimeout, TimeLimit
 from gymnast.envs.wrappers.noise import ObservationNoise
 from gymnast.envs.wrappers.rendering import Pixels
 from gymnast.envs.wrappers.rewards import RewardClip, RewardScale
+from gymnast.envs.wrappers.selecting import Select
 from gymnast.envs.wrappers.skipping import FrameSkip
 from gymnast.envs.wrappers.stacking import ActionStack, ObservationStack
 from gymnast.envs.wrappers.transforms import Transform, TransformedEnv, TransformedVector
@@ -79,6 +80,7 @@ KINDS: dict[str, Kind] = {
     "resize": _transform(Resize, "another size"),
     "reward_clip": Kind("clips rewards", batch=RewardClip, effect="reward"),
     "reward_scale": Kind("scales rewards", batch=RewardScale, effect="reward"),
+    "select": _transform(Select, "some components"),
     "sticky_actions": Kind("repeats the last action by chance", single=StickyActions, commutes=_ACTIONS),
     TIME_LIMIT: Kind(
         "cuts episodes off",

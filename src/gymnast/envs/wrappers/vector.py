@@ -36,6 +36,7 @@ class VectorWrapper(VectorEnv):
         self.has_action_mask = inner.has_action_mask
         self.changes_reward = inner.changes_reward
         self.exact_resume = inner.exact_resume
+        self.keeps_slots = type(self).keeps_slots and inner.keeps_slots
 
     def reset(self, seeds: Sequence[int], row: StepRow) -> None:
         """Reset the inner envs; a wrapper changes what it is about."""

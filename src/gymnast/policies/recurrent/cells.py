@@ -27,7 +27,9 @@ class Cell(Protocol):
     def step(self, read: Tensor, state: Tensor, after: Tensor, weight: Tensor, bias: Tensor | None) -> None:
         """One time step, from what was read [width, n, gates · size] and the state [width, n, kept, size] into `after`."""
 
-    def run(self, read: Tensor, firsts: Tensor, weight: Tensor, bias: Tensor | None, packed: Packed) -> tuple[Tensor, Any]:
+    def run(
+        self, read: Tensor, firsts: Tensor, weight: Tensor, bias: Tensor | None, packed: Packed
+    ) -> tuple[Tensor, Any]:
         """Outputs [places, size] of packed rows, which are overwritten, and what `backprop` needs."""
 
     def backprop(self, tape: Any, gradient: Tensor, weight: Tensor, packed: Packed) -> tuple[Tensor, Tensor, Tensor]:
@@ -43,7 +45,8 @@ class Cell(Protocol):
 class LSTM:
     """Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000; gates in the order o, i, f, g.
 
-    c' = σ(f)·c + σ(i)·tanh(g), h' = σ(o)·tanh(c'). The three sigmoids lie side by side, and so do the three gates that c' hangs on.
+    c' = σ(f)·c + σ(i)·tanh(g), h' = σ(o)·tanh(c'). The three sigmoids lie side by side, and so do the three gates that c' depends
+    on.
     """
 
     gates = 4
@@ -60,7 +63,9 @@ class LSTM:
         after[:, :, 1] = cell
         torch.mul(o, cell.tanh_(), out=after[:, :, 0])
 
-    def run(self, read: Tensor, firsts: Tensor, weight: Tensor, bias: Tensor | None, packed: Packed) -> tuple[Tensor, Any]:
+    def run(
+        self, read: Tensor, firsts: Tensor, weight: Tensor, bias: Tensor | None, packed: Packed
+    ) -> tuple[Tensor, Any]:
         """All time steps, each for the pieces that have one."""
         size, width = weight.shape[1], packed.width
         hidden, cell, squashed = (read.new_empty(len(read), size) for _ in range(3))
@@ -145,7 +150,9 @@ class GRU:
         candidate = torch.addcmul(read[..., 2 * size :], r, inner).tanh_()
         after[:, :, 0] = torch.lerp(candidate, h, z)
 
-    def run(self, read: Tensor, firsts: Tensor, weight: Tensor, bias: Tensor | None, packed: Packed) -> tuple[Tensor, Any]:
+    def run(
+        self, read: Tensor, firsts: Tensor, weight: Tensor, bias: Tensor | None, packed: Packed
+    ) -> tuple[Tensor, Any]:
         """All time steps, each for the pieces that have one."""
         assert bias is not None
         size, width, blocks = weight.shape[1], packed.width, packed.blocks

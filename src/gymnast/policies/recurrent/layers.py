@@ -56,8 +56,8 @@ class RecurrentLayers(nn.Module):
             return
         with torch.no_grad():
             first = self.inputs.layers[0]
-            first.bias.zero_()  # type: ignore[union-attr, operator]
-            matrices = list(first.weight.chunk(self.width))  # type: ignore[union-attr, operator]
+            first.bias.zero_()  # type: ignore[operator]
+            matrices = list(first.weight.chunk(self.width))  # type: ignore[operator]
             for stacked in (*self.between, *self.weights):
                 matrices += [matrix.t() for matrix in stacked]
             for matrix in matrices:
@@ -118,14 +118,15 @@ class RecurrentLayers(nn.Module):
             if level:
                 between, between_bias = self._between[level - 1]
                 below = tapes[level - 1][1].transpose(0, 1)
-                between.grad.baddbmm_(below.transpose(1, 2), d_read)  # type: ignore[union-attr]
-                between_bias.grad.add_(d_read.sum(1, keepdim=True))  # type: ignore[union-attr]
+                between.grad.baddbmm_(below.transpose(1, 2), d_read)
+                between_bias.grad.add_(d_read.sum(1, keepdim=True))
                 gradient = torch.bmm(d_read, between.transpose(1, 2)).transpose(0, 1)
         return self.inputs.backprop(inputs_tape, d_read.transpose(0, 1).flatten(1), to_input=to_input)
 
     def _by_memory(self, rows: Tensor) -> Tensor:
         """Rows [B · width, …] as [width, B, …]."""
-        return rows.unflatten(0, (-1, self.width)).transpose(0, 1)
+        by_memory: Tensor = rows.unflatten(0, (-1, self.width)).transpose(0, 1)
+        return by_memory
 
     # ---- ordinary PyTorch ------------------------------------------------------------------------------------------
 
@@ -139,8 +140,11 @@ class RecurrentLayers(nn.Module):
             read = reads[t].view(n, self.width, -1).transpose(0, 1)
             for level in range(self.depth):
                 if level:
-                    read = torch.baddbmm(self.between_bias[level - 1], states[level - 1][:, :, 0].transpose(0, 1),
-                                         self.between[level - 1])
+                    read = torch.baddbmm(
+                        self.between_bias[level - 1],
+                        states[level - 1][:, :, 0].transpose(0, 1),
+                        self.between[level - 1],
+                    )
                 known = states[level].masked_fill(start.view(-1, 1, 1, 1), 0.0).transpose(0, 1)
                 bias = self.biases[level] if len(self.biases) else None
                 states[level] = self.cell.plain(read, known, self.weights[level], bias).transpose(0, 1)

@@ -125,13 +125,15 @@ def _previous(sizes: np.ndarray, width: int) -> np.ndarray:
 
 def shrunk(block: Tensor, width: int, size: int) -> Tensor:
     """The rows of a block [width · pieces, …] that belong to its first `size` pieces."""
-    return block.unflatten(0, (width, -1))[:, :size].flatten(0, 1)
+    kept: Tensor = block.unflatten(0, (width, -1))[:, :size].flatten(0, 1)
+    return kept
 
 
 def padded(rows: Tensor, memory: Memory) -> Tensor:
     """Rows of the batch as [L, n, …], with zeros for steps that are not there."""
     if memory.present is None:
-        return rows.unflatten(0, memory.starts.shape)
+        whole: Tensor = rows.unflatten(0, memory.starts.shape)
+        return whole
     grid = rows.new_zeros((*memory.starts.shape, *rows.shape[1:]))
     return grid.masked_scatter(_like(memory.present, grid), rows)
 
