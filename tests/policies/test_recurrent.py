@@ -209,9 +209,7 @@ def test_cells_are_those_of_torch(kind):
 
 
 def test_settings_that_mean_nothing_are_refused():
-    with pytest.raises(
-        ValidationError, match="sequence_length is for a policy that remembers: set memory to lstm or gru"
-    ):
+    with pytest.raises(ValidationError, match="sequence_length is for a policy with memory: set memory to lstm or gru"):
         PolicyConfig(sequence_length=8)
     with pytest.raises(ValidationError, match="use layer_norm with memory"):
         PolicyConfig(memory="lstm", batch_norm=True)

@@ -35,6 +35,8 @@ from gymnast.training.evaluating.evaluator import Evaluator
 from gymnast.training.evaluating.setup import eval_env_config, eval_settings
 from gymnast.training.machine import prepare_acting
 
+State = tuple[np.ndarray, ...] | None
+"""What episodes are remembered by, as `predict` gives and takes it."""
 FRESH = 1_000_000
 """The turn of evaluations outside training: other episodes than any evaluation of the run had."""
 
@@ -82,24 +84,53 @@ class Agent:
             raise UsageError(f"{self.source} does not say how its rewards were scaled.")
         return self._credit()
 
-    def predict(self, obs: Any, deterministic: bool = True, *, mask: np.ndarray | None = None) -> Any:
+    def predict(
+        self,
+        obs: Any,
+        deterministic: bool = True,
+        *,
+        mask: np.ndarray | None = None,
+        state: State = None,
+        start: Any = None,
+    ) -> Any:
         """Action(s) for one observation or a batch, ready for `env.step`; continuous ones are clipped to the bounds.
 
-        What is neither raises a `UsageError` that says which shape is right.
+        A policy with a memory gives a pair, actions and state: hand `state` back with the next observation. `start` says of each
+        episode whether it begins with this observation; without a state, all do. What is no observation raises a `UsageError`
+        that says which shape is right.
         """
         self.check_sampling(deterministic)
-        if self.policy.state_shape is not None:
-            raise UsageError(
-                f"{self.source} has a policy with memory, and `predict` sees single observations. Evaluate it, or step it with "
-                "`as_sb3().predict`, which passes its state on."
-            )
         batch, masks, noise, single = self.batch(obs, mask, deterministic)
+        before = None
+        if self.policy.state_shape is not None:
+            n = len(next(iter(batch.values()))) if isinstance(batch, dict) else len(batch)
+            before = self._remembered(n, state, start)
+        elif state is not None:
+            raise UsageError(f"{self.source} has a policy without memory: leave `state` out.")
         with torch.inference_mode():
-            action = self.policy.act(batch, noise, masks)["action"].numpy()
-        actions = executed(action, self.action_space)
+            outputs = self.policy.act(batch, noise, masks, before)
+        actions = executed(outputs["action"].numpy(), self.action_space)
         if single:
-            return row(actions, 0)
-        return actions
+            actions = row(actions, 0)
+        if before is None:
+            return actions
+        return actions, (outputs["state"].numpy(),)
+
+    def _remembered(self, n: int, state: State, start: Any) -> Tensor:
+        """What n episodes are remembered by before a step."""
+        fresh = self.policy.initial_state(n)
+        assert fresh is not None
+        if state is None:
+            return fresh
+        before = torch.from_numpy(np.array(state[0], np.float32))
+        if before.shape != fresh.shape:
+            raise UsageError(f"The state has shape {tuple(before.shape)}; {n} episodes need {tuple(fresh.shape)}.")
+        if start is not None:
+            begins = np.atleast_1d(np.asarray(start, bool))
+            if begins.shape != (n,):
+                raise UsageError(f"`start` has shape {np.shape(start)}; {n} episodes need ({n},).")
+            before[torch.from_numpy(begins)] = 0.0
+        return before
 
     def batch(
         self, obs: Any, mask: np.ndarray | None, deterministic: bool

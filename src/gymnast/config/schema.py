@@ -148,7 +148,7 @@ class PolicyConfig(Model):
     shared_memory: bool = False
     """One memory for actor and critic instead of one for each; with a shared trunk it always is one."""
     sequence_length: PositiveInt | None = None
-    """Steps through which a policy that remembers is differentiated; a divisor of `algo.n_steps`, which is the default."""
+    """Steps through which a policy with memory is differentiated; a divisor of `algo.n_steps`, which is the default."""
     burn_in: NonNegativeInt = 0
     """Steps before a sequence from which its first state is computed anew in each minibatch; 0 takes the stored state."""
     activation: Literal["tanh", "relu", "elu", "silu", "gelu", "leaky_relu"] = "tanh"
@@ -188,7 +188,7 @@ class PolicyConfig(Model):
             return self
         for key in ("memory_size", "memory_layers", "shared_memory", "sequence_length", "burn_in"):
             if getattr(self, key) != type(self).model_fields[key].default:
-                raise ValueError(f"{key} is for a policy that remembers: set memory to lstm or gru")
+                raise ValueError(f"{key} is for a policy with memory: set memory to lstm or gru")
         return self
 
     @model_validator(mode="after")

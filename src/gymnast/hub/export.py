@@ -32,7 +32,7 @@ from gymnast.errors import MissingPackageError, UsageError
 from gymnast.evaluation.evaluate import tensors
 from gymnast.hub.export_check import Check, action_names, as_given, check_export
 from gymnast.hub.export_errors import cannot_export
-from gymnast.policies.base import Policy
+from gymnast.policies.base import Memory, Policy
 from gymnast.policies.distributions import Distribution
 from gymnast.runs.files import write_atomic
 from gymnast.runs.store import Run
@@ -41,7 +41,7 @@ Format = Literal["onnx", "torch"]
 SUFFIXES: dict[str, str] = {"onnx": ".onnx", "torch": ".pt2"}
 METADATA = "gymnast.json"
 """The member of a .pt2 archive that says where the policy came from."""
-RESERVED = ("obs", "mask", "action", "logits", "mean", "log_std", "params", "value")
+RESERVED = ("obs", "mask", "state", "next_state", "action", "logits", "mean", "log_std", "params", "value")
 
 
 class Trained(Protocol):
@@ -87,6 +87,9 @@ class PolicyProgram(nn.Module):
     def forward(self, obs: Any, mask: Tensor | None = None) -> dict[str, Tensor]:
         """Outputs by name, in the order of the file."""
         params, heads, _ = self.policy(self._from_zero(obs), mask)
+        return self._named(params, heads)
+
+    def _named(self, params: Tensor, heads: dict[str, Tensor]) -> dict[str, Tensor]:
         action = self.policy.distribution.sample(params, None)
         if self.whole:
             pieces = [action]
@@ -110,6 +113,16 @@ class PolicyProgram(nn.Module):
             else:
                 obs = obs - start
         return obs
+
+
+class RememberingProgram(PolicyProgram):
+    """The same for a policy with a memory: `forward(obs, state, mask)` also gives `next_state`. Episodes begin with zeros."""
+
+    def forward(self, obs: Any, state: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:  # type: ignore[override]
+        """Outputs by name, in the order of the file."""
+        starts = torch.zeros((1, state.shape[0]), dtype=torch.bool)
+        params, heads, after = self.policy(self._from_zero(obs), mask, Memory(state, starts))
+        return {**self._named(params, heads), "next_state": after}
 
 
 class _Executed(nn.Module):
@@ -151,15 +164,15 @@ def split_params(distribution: Distribution, params: Tensor) -> dict[str, Tensor
 
 def export(agent: Trained, path: Path, format: Format = "onnx", *, check: bool = True) -> Exported:
     """Write the policy of `agent`; nothing is written when it cannot be exported or does not compute the same."""
-    if agent.policy.state_shape is not None:
-        raise UsageError("A policy with memory cannot be exported yet: the file would have to include its state.")
     if format == "onnx":
         _need_onnx()
     agent, notes = in_float32(agent)
-    program = PolicyProgram(agent.policy, agent.observation_space, agent.action_space).eval()
-    example = example_inputs(agent)
+    kind = PolicyProgram if agent.policy.state_shape is None else RememberingProgram
+    program = kind(agent.policy, agent.observation_space, agent.action_space).eval()
+    masked = _has_masks(agent.config)
+    example = example_inputs(agent, masked=masked)
     metadata = _metadata(agent)
-    names = input_names(agent.policy.encoder.space, masked=len(example) == 2)
+    names = input_names(agent.policy, masked=masked)
     with torch.no_grad():
         outputs = list(program(*example))
     with _quiet():
@@ -193,23 +206,28 @@ def in_float32(agent: Trained) -> tuple[Trained, tuple[str, ...]]:
     return plain, (note,)
 
 
-def input_names(space: spaces.Space, *, masked: bool) -> list[str]:
-    """`obs`, or one name per part of a Dict observation; then `mask`."""
-    names = ["obs"]
+def input_names(policy: Policy, *, masked: bool) -> list[str]:
+    """`obs`, or one name per part of a Dict observation; then `state` of a policy with memory, and `mask`."""
+    names, space = ["obs"], policy.encoder.space
     if isinstance(space, spaces.Dict):
         names = [f"obs.{key}" if key in RESERVED else key for key in space.spaces]
+    if policy.state_shape is not None:
+        names.append("state")
     if masked:
         return [*names, "mask"]
     return names
 
 
-def example_inputs(agent: Trained) -> tuple[Any, ...]:
-    """A small batch to trace with: the observation and, where the env has action masks, a mask."""
+def example_inputs(agent: Trained, *, masked: bool) -> tuple[Any, ...]:
+    """A small batch to trace with: the observation, what is remembered, and, where the env has action masks, a mask."""
     n = 3  # torch takes a batch of 0 or 1 for a constant
-    obs = tensors(as_given(allocate(agent.policy.encoder.space, (n,)), agent.observation_space))
-    if not _has_masks(agent.config):
-        return (obs,)
-    return obs, torch.ones(n, n_masked_actions(agent.action_space) or 0, dtype=torch.bool)
+    found: list[Any] = [tensors(as_given(allocate(agent.policy.encoder.space, (n,)), agent.observation_space))]
+    state = agent.policy.initial_state(n)
+    if state is not None:
+        found.append(state)
+    if masked:
+        found.append(torch.ones(n, n_masked_actions(agent.action_space) or 0, dtype=torch.bool))
+    return tuple(found)
 
 
 def _has_masks(config: RunConfig) -> bool:
@@ -253,7 +271,7 @@ def _trace(program: PolicyProgram, example: tuple[Any, ...]) -> Any:
         obs = {key: {0: batch} for key in example[0]}
     else:
         obs = {0: batch}
-    shapes = (obs, {0: batch})[: len(example)]
+    shapes = (obs, {0: batch}, {0: batch})[: len(example)]
     try:
         traced = torch.export.export(program, example, dynamic_shapes=shapes, strict=False)
     except Exception as error:  # every kind of layer fails in its own way

@@ -77,14 +77,19 @@ def check_export(raw: bytes, format: str, agent: Checked, inputs: list[str], out
         parts = list(given.values())
     else:
         parts = [given]
-    flat = parts if mask is None else [*parts, mask]
+    state = None
+    if policy.state_shape is not None:
+        state = rng.uniform(-1, 1, size=(OBSERVATIONS, *policy.state_shape)).astype(np.float32)
+    flat = [*parts, *(array for array in (state, mask) if array is not None)]
     single = dict(zip(outputs, run([part[:1] for part in flat]), strict=True))
     batches = [run([part[rows] for part in flat]) for rows in _BATCHES]
     got = {name: np.concatenate([batch[i] for batch in batches]) for i, name in enumerate(outputs)}
-    action, params, value = _own(policy, obs, mask)
+    action, params, value, after = _own(policy, obs, mask, state)
     want = named_actions(action, agent.action_space)
     actions = list(want)
     want["value"] = value
+    if after is not None:
+        want["next_state"] = after
     with torch.inference_mode():
         named = [name for name in outputs if name not in want]
         theirs = torch.from_numpy(np.concatenate([got[name] for name in named], -1))
@@ -116,19 +121,24 @@ def as_given(obs: Observation, space: spaces.Space) -> Observation:
     return obs
 
 
-def _own(policy: Policy, obs: Observation, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The policy's actions, distribution parameters and values."""
-    found = []
+def _own(
+    policy: Policy, obs: Observation, mask: np.ndarray | None, state: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """The policy's actions, distribution parameters and values, and what it remembers afterwards."""
+    found, afters = [], []
     with torch.inference_mode():
         for rows in _BATCHES:
             some = tensors({key: part[rows] for key, part in obs.items()} if isinstance(obs, dict) else obs[rows])
             masks = None
             if mask is not None:
                 masks = torch.from_numpy(mask[rows])
-            outputs = policy.act(some, None, masks)
-            found.append((outputs["action"].numpy(), outputs["params"].numpy(), policy.values(some).numpy()))
+            before = None if state is None else torch.from_numpy(state[rows])
+            outputs = policy.act(some, None, masks, before)
+            found.append((outputs["action"].numpy(), outputs["params"].numpy(), policy.values(some, before).numpy()))
+            if state is not None:
+                afters.append(outputs["state"].numpy())
     actions, parameters, values = (np.concatenate(kind) for kind in zip(*found))
-    return actions, parameters, values
+    return actions, parameters, values, np.concatenate(afters) if afters else None
 
 
 def action_names(space: spaces.Space) -> list[str]:

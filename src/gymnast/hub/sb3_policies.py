@@ -17,6 +17,7 @@ from gymnast.hub.nodes import Node, describe
 from gymnast.hub.saved_spaces import parts_of
 from gymnast.hub.sb3 import Sb3Model
 from gymnast.hub.sb3_images import cnn_setting, drop_copies, take_cnns
+from gymnast.hub.sb3_recurrent import KWARGS, is_recurrent, take_memory
 from gymnast.policies.distributions import distribution_for
 from gymnast.policies.encoders import flat_size
 
@@ -56,11 +57,14 @@ Converter = Callable[[Sb3Model, spaces.Space], Network]
 def converter(model: Sb3Model) -> Converter:
     """The function that turns this model's policy into ours, given the env's canonical observation space."""
     module, _, name = model.policy_class.rpartition(".")
-    if name not in POLICIES or module.split(".")[0] != "stable_baselines3":
+    package = module.split(".")[0]
+    if name not in POLICIES or package != ("sb3_contrib" if name.startswith(RECURRENT) else "stable_baselines3"):
         raise CheckpointError(
             f"{model.where} has a policy of class {model.policy_class}, which is not supported: expected MlpPolicy, "
-            "CnnPolicy or MultiInputPolicy of Stable-Baselines3."
+            "CnnPolicy or MultiInputPolicy of Stable-Baselines3, or the recurrent ones of sb3-contrib's RecurrentPPO."
         )
+    if name.startswith(RECURRENT) != is_recurrent(model):
+        raise CheckpointError(f"{model.where} is damaged: its policy is {name}, and its tensors are of another one.")
     for tensor_name, tensor in model.tensors.items():
         if not tensor.isfinite().all():
             raise CheckpointError(f"{model.where} has NaN or infinity in '{tensor_name}': its training had failed.")
@@ -83,6 +87,10 @@ def _dense(model: Sb3Model, space: spaces.Space) -> Network:
             "background": 0.0,
             "precision": "float32",
         }
+    if is_recurrent(model):
+        memory, taken = take_memory(left, model, lambda weight: _first_weight(weight, model, space, features))
+        settings |= memory
+        tensors |= taken
     shared = "mlp_extractor.shared_net"  # before 1.8; a copy in each chain computes the same
     chains = {
         "actor": _chain(left, model.where, shared, "mlp_extractor.policy_net", "action_net"),
@@ -96,7 +104,8 @@ def _dense(model: Sb3Model, space: spaces.Space) -> Network:
     if chains["actor"][-1][0].shape[0] != outputs or chains["critic"][-1][0].shape[0] != 1:
         raise CheckpointError(f"{model.where} does not fit its own action space {model.action_space}.")
     for chain in chains.values():
-        chain[0] = (_first_weight(chain[0][0], model, space, features), chain[0][1])
+        if not is_recurrent(model):
+            chain[0] = (_first_weight(chain[0][0], model, space, features), chain[0][1])
     hidden = {name: [len(bias) for _, bias in chain[:-1]] for name, chain in chains.items()}
     settings |= {"hidden": hidden["actor"], "critic_hidden": hidden["critic"], "activation": activation}
     tensors |= {
@@ -122,9 +131,9 @@ def _with_noise(model: Sb3Model, settings: dict[str, Any], tensors: dict[str, Te
     return Network(settings, {**tensors, "log_std": log_std.float()}, model.images)
 
 
-POLICIES: dict[str, Converter] = dict.fromkeys(
-    ("ActorCriticPolicy", "ActorCriticCnnPolicy", "MultiInputActorCriticPolicy"), _dense
-)
+RECURRENT = "Recurrent"
+_KINDS = ("ActorCriticPolicy", "ActorCriticCnnPolicy", "MultiInputActorCriticPolicy")
+POLICIES: dict[str, Converter] = dict.fromkeys((*_KINDS, *(f"{RECURRENT}{kind}" for kind in _KINDS)), _dense)
 """By class name; a further kind of policy is one more function here."""
 
 
@@ -148,7 +157,7 @@ def _check_kwargs(model: Sb3Model) -> str:
         elif key == "squash_output":
             if value is not False:
                 raise CheckpointError(f"{model.where} squashes its actions (squash_output): not supported.")
-        elif key not in IRRELEVANT:
+        elif key not in IRRELEVANT | KWARGS | {"lstm_kwargs"}:
             raise CheckpointError(f"{model.where} was made with policy_kwargs '{key}', which is not supported.")
     return activation
 

@@ -80,7 +80,7 @@ class Policy(nn.Module):
     state_shape: tuple[int, ...] | None = None
     """Of what one env's episode is remembered by; None for a policy that sees the present only."""
     sequence_length: int | None = None
-    """Steps through which a policy that remembers is differentiated; None for whole rollouts."""
+    """Steps through which a policy with memory is differentiated; None for whole rollouts."""
     burn_in: int = 0
     """Steps before a sequence from which its first state is computed anew, with the weights as they are by then."""
     uneven = False

@@ -18,6 +18,7 @@ from gymnast.policies.convolution import ConvNet, image_shape
 from gymnast.policies.dense import DenseChain
 from gymnast.policies.encoders import Encoder, flat_size
 from gymnast.policies.own import OwnEncoder
+from gymnast.policies.recurrent.layers import RecurrentLayers
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Layer:
     """One row of the summary; shapes are without the batch axis."""
 
     part: str
-    """encoder, trunk, actor, critic or log_std."""
+    """encoder, memory, trunk, actor, critic or log_std."""
     name: str
     """What it does, e.g. `linear`."""
     input: str
@@ -89,11 +90,13 @@ def summarise(policy: Policy, action_space: spaces.Space) -> Summary:
             layers += _encoder(part, module)
         elif isinstance(module, DenseChain):
             layers += _chain(part, module, columns)
+        elif isinstance(module, RecurrentLayers):
+            layers += _memory(part, module, columns)
         else:
             layers += _other(part, module)
     for name, parameter in policy.named_parameters(recurse=False):
         layers.append(Layer(name, "free parameter", "–", _shape(parameter.shape), parameter.numel()))
-    order = ("encoder", "trunk", "actor", "log_std", "critic")
+    order = ("encoder", "memory", "trunk", "actor", "log_std", "critic")
     layers.sort(key=lambda layer: order.index(layer.part) if layer.part in order else len(order))
     return Summary(
         observation=str(policy.encoder.space),
@@ -213,6 +216,25 @@ def _chain(part: str, chain: DenseChain, columns: int) -> Iterator[Layer]:
             yield Layer(part, activation, str(n_out), str(n_out), flops=n_out)
             if chain.dropout:
                 yield Layer(part, f"dropout {chain.dropout:g} (critic's loss only)", str(n_out), str(n_out))
+
+
+def _memory(part: str, memory: RecurrentLayers, columns: int) -> Iterator[Layer]:
+    """A row per recurrent layer of each memory; acting steps all of them."""
+    owners = ["actor", "critic"] if memory.width == 2 else [""]
+    size, gates = memory.size, memory.cell.gates
+    first = memory.inputs.layers[0]
+    assert isinstance(first, nn.Linear)
+    for level in range(memory.depth):
+        indexed = memory.inputs.indexed and level == 0
+        n_in = first.in_features if level == 0 else size
+        own_bias = size * bool(len(memory.biases))
+        parameters = gates * size * (n_in + size + 1) + own_bias
+        reading = columns * gates * size if indexed else 2 * n_in * gates * size
+        # Two products, their sum with the bias, and per unit each gate's function and about six operations more.
+        flops = reading + 2 * size * gates * size + 2 * gates * size + (gates + 6) * size
+        for owner in owners:
+            name = f"{memory.kind}, {owner}" if owner else memory.kind
+            yield Layer(part, name, "index" if indexed else str(n_in), str(size), parameters, flops=flops)
 
 
 def _other(part: str, module: nn.Module) -> Iterator[Layer]:

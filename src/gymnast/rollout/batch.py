@@ -62,7 +62,7 @@ class Batch:
 
     @property
     def memory(self) -> Memory | None:
-        """What a policy that remembers must know of the sequences."""
+        """What a policy with memory must know of the sequences."""
         if self.sequence is None:
             return None
         if self.present is None:

@@ -291,6 +291,8 @@ def _model(trainer: Trainer) -> str:
         return f"{config.id}, {parameters}"
     hidden = "×".join(map(str, config.hidden))
     layers = f"{config.activation} {hidden}" if hidden else "linear"
+    if config.memory != "none":
+        layers = f"{config.memory} {'×'.join([str(config.memory_size)] * config.memory_layers)}, {layers}"
     if config.encoder is not None:
         return f"{config.encoder}, {policy.encoder.size} features, {layers} heads, {parameters}"
     if not policy.encoder.nets:
