@@ -18,8 +18,8 @@ TITLES = {
 }
 HEAD = """# Metrics
 
-Every metric that a run can log, in the order in which tables show them. Spread is always a standard deviation of the population.
-Bounds are hard: a value outside raises the alert `hard_bound`. `gymnast metrics NAME` prints one of them with the alerts that
+Every metric that a run can log, in the order of the tables. Spread is always the standard deviation of the population.
+Bounds are hard: a value outside raises the alert `hard_bound`. `gymnast metrics NAME` explains one metric and the alerts that
 read it ([alerts](diagnose.md#alerts)). A name that ends in `/*` stands
 for one metric per part of the network, layer or action.
 This page is made by `docs/tools/write_metrics.py` from `presets/metrics.yaml`.

@@ -17,7 +17,7 @@ class GymnastError(Exception):
     exit_code = 1
 
     def __str__(self) -> str:
-        """The sentence without secrets: it may hold the words of an env, or a value that somebody typed."""
+        """The sentence without secrets: it may contain text from an env, or a value that the user typed."""
         from gymnast.redaction import redact  # which has errors of its own
 
         return redact(super().__str__())

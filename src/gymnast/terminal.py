@@ -7,7 +7,7 @@ import re
 _KEPT = 60
 """Characters of an endless word that are shown, at either end."""
 _ENDLESS = re.compile(r"\S{500,}")
-"""Longer than any path or address that somebody has to see in full."""
+"""Longer than any path or address that must be shown in full."""
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _LAYOUT = frozenset("\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}")
 """Characters that Python does not call printable, and that still only move the text along."""

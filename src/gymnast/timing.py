@@ -14,7 +14,7 @@ class StageTimer:
         self.seconds: dict[str, float] = {}
         self.started = time.perf_counter()
         self.recorder: Callable[[str, float], None] | None = None
-        """Hears of every stage and its seconds when it ends; for `--profile`."""
+        """Called with every stage and its seconds when it ends; for `--profile`."""
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -51,7 +51,7 @@ def test_a_finished_run_asks_how_far_it_trains_on(
     good(commands.run("train", "mine.yaml:ppo", "-q", *given, cwd=here))
     before = newest(here).status()
     refused = commands.run("resume", "@last", "--with", "lr=1e-3", cwd=here)
-    advice = f"Say how far it trains on: gymnast resume {newest(here).id} -n {2 * before.env_steps}\n"
+    advice = f"To train it further: gymnast resume {newest(here).id} -n {2 * before.env_steps}\n"
     assert refused.code == 2
     assert f"is finished ({reason} after {before.env_steps:,} env steps). {advice}" in refused.err
     spent = commands.run("resume", "@last", "-n", str(before.env_steps), cwd=here)

@@ -63,7 +63,7 @@ class Algorithm(Generic[C]):
     heads: Sequence[Head] = ()
     """Outputs it asks of the policy besides actions and value."""
     episodes_per_env: int | None = None
-    """Whole episodes that every slot plays per iteration; None where rollouts have a fixed number of steps."""
+    """Whole episodes that every slot plays per iteration; None if rollouts have a fixed number of steps."""
 
     def __init__(self, config: C, n_envs: int) -> None:
         self.config = config
@@ -164,13 +164,13 @@ class Algorithm(Generic[C]):
     # ---- metrics ---------------------------------------------------------------------------------------------------
 
     def expected(self, batch: Batch) -> Tensor | None:
-        """What the critic expected of these samples while they were collected; None where there is no critic."""
+        """What the critic predicted for these samples during collection; None without a critic."""
         if "value" not in batch:
             return None
         return batch["value"]
 
     def measures(self, batch: Batch) -> dict[str, float | None]:
-        """The critic's mean, and how much of the targets' variance it explains; nothing where there is no critic."""
+        """The critic's mean, and how much of the targets' variance it explains; empty without a critic."""
         value = self.expected(batch)
         if value is None:
             return {"train/explained_variance": None, "train/value_mean": None}

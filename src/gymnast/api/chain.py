@@ -80,7 +80,7 @@ def train_chain(
 ) -> ChainResult:
     """Train two chains of `length` runs; one that has solved its env ends there, unless `until` is `end`.
 
-    `here` trains one run, `said` hears what comes next.
+    `here` trains one run, `said` is called with what comes next.
     """
     if length < SHORTEST:
         raise UsageError(f"A chain has at least {SHORTEST} runs (got {length}); one run is trained without --chain.")

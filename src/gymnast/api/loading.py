@@ -80,7 +80,7 @@ def load(
 
 
 def _load_file(path: Path, keys: dict[str, Any], *, trust: bool) -> Agent:
-    """The agent of one file, which asks for trust every time: nobody can say where a file was made."""
+    """The agent of one file. It asks for trust every time, because a file does not show where it was made."""
     about, tensors = read_agent(path)
     config = usable_config(about["config"], str(path), keys, trust=trust).config
     return _agent(config, tensors, None, path.name, source=str(path))

@@ -111,7 +111,7 @@ class Comparison:
 
     @property
     def warning(self) -> str | None:
-        """Why the returns cannot be compared, or not quite; None where they can."""
+        """Why the returns cannot be compared, or not quite; None if they can."""
         return self.found.warning
 
     def __str__(self) -> str:

@@ -49,7 +49,7 @@ class SeedRun:
 
 
 Watch = Callable[[Sequence[SeedRun]], None]
-"""Hears of all seeds whenever one changes, and several times a second while processes train."""
+"""Called with all seeds whenever one changes, and several times a second while processes train."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class SeedsResult:
     last: Score | None
     """Over the last evaluation of each run."""
     interrupted: bool = False
-    """Whether somebody stopped them; `gymnast.resume` goes on with each run."""
+    """Whether they were stopped; `gymnast.resume` continues each run."""
 
     @property
     def runs(self) -> list[Run]:
@@ -159,7 +159,7 @@ def _with_train(resolved: Resolved, values: dict[str, object]) -> Resolved:
 def _one_by_one(
     resolved: Resolved, entries: list[SeedRun], here: Callable[[Resolved], TrainResult | None], look: Watch
 ) -> bool:
-    """All seeds in this process; whether somebody stopped them."""
+    """Run all seeds in this process; returns whether they were stopped."""
     for one in entries:
         one.state = "training"
         look(entries)
@@ -236,7 +236,7 @@ class _Processes:
         self._children: list[_Child] = []
 
     def run(self) -> bool:
-        """Until all have ended; whether somebody stopped them."""
+        """Wait until all have ended; returns whether they were stopped."""
         waiting: Iterator[SeedRun] = iter(self._entries)
         with StopRequest() as stop:
             try:

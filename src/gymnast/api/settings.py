@@ -24,9 +24,9 @@ from gymnast.runs.store import Run
 from gymnast.runs.trust import given_config, usable
 
 EnvLike = str | gym.Env | type[gym.Env] | Callable[..., gym.Env]
-"""What may stand for an env: its id or a config's, an instance, a class, or a function that makes one."""
+"""What an env may be given as: its id or a config's, an instance, a class, or a function that makes one."""
 ConfigLike = Mapping[str, Any] | str | Path | RunConfig
-"""What may stand for a config: a mapping, the path of a file, or a `RunConfig`."""
+"""What a config may be given as: a mapping, the path of a file, or a `RunConfig`."""
 
 
 def resolve_run(
@@ -126,7 +126,7 @@ def _of_env(env: EnvLike, overrides: Sequence[str], algo: str | None, keys: dict
 
 
 def _preset_of(env: EnvLike) -> str | None:
-    """The id whose presets fit an instance; games whose config says how they are played are not made anew from it."""
+    """The id whose presets fit an instance; games whose config sets how they are played are not made again from it."""
     if not isinstance(env, gym.Env) or env.spec is None:
         return None
     family = shipped_family(env.spec.id)

@@ -107,7 +107,7 @@ def train(
         seeds_from(seeds, resolved.config.train.seed),
         root,
         here=here,
-        jobs=1 if listeners else jobs,  # callbacks hear of all runs in this process
+        jobs=1 if listeners else jobs,  # callbacks get the runs of this process only
         watch=_SeedLines() if progress else None,
     )
     for one in found.seeds:

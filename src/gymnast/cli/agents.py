@@ -50,7 +50,7 @@ def load_agent(
     runs_dir: Path | None,
     trust: bool = False,
 ) -> Agent:
-    """The agent a reference names; mistakes in the reference are told before torch is imported."""
+    """The agent that a reference names; mistakes in the reference are reported before torch is imported."""
     if none and vecnormalize is not None:
         raise UsageError("--vecnormalize and --no-vecnormalize contradict each other: give one.")
     choice: Path | Literal[False] | None = vecnormalize

@@ -45,7 +45,7 @@ CaptureVideo = Annotated[
 
 
 def trackers(names: str | None) -> list[str] | None:
-    """`wandb,tensorboard` as a list; None where nothing was said."""
+    """`wandb,tensorboard` as a list; None if nothing was said."""
     if names is None:
         return None
     return [name.strip() for name in names.split(",") if name.strip()]

@@ -77,7 +77,7 @@ def _of_command(command: Any, before: list[str], current: str) -> Iterator[str]:
 
 
 def _expected(command: Any, place: int) -> list[str]:
-    """What the argument at this place can be; the last one may stand for any number of words."""
+    """What the argument at this place can be; the last one may take any number of words."""
     arguments = [param for param in command.params if param.param_type_name == "argument"]
     if arguments and arguments[-1].nargs == -1:
         place = min(place, len(arguments) - 1)

@@ -84,7 +84,7 @@ def diff(
 
 
 def _differences(found: Sequence[Difference], names: tuple[str, str], *, wide: bool) -> Table:
-    """A row for each key; where a line is short, the places stand below the key, so that no file name is cut."""
+    """A row per key; on a narrow terminal the origins go below the key, so that no file name is cut."""
     table = Table(box=None, pad_edge=False)
     table.add_column("key", no_wrap=True)
     for name in names:

@@ -33,7 +33,7 @@ Debug = Annotated[bool, typer.Option("--debug", help=HELP, callback=_want, expos
 
 
 def print_without_secrets() -> None:
-    """Let threads and destructors, whose exceptions nobody catches, print theirs as `print_traceback` does."""
+    """Print uncaught exceptions of threads and destructors as `print_traceback` does."""
     threading.excepthook = lambda gone: print_traceback(gone.exc_type, gone.exc_value, gone.exc_traceback)
     sys.unraisablehook = lambda gone: print_traceback(gone.exc_type, gone.exc_value, gone.exc_traceback)
 

@@ -76,7 +76,7 @@ def _families() -> list[Check]:
 
 
 def _drawing() -> list[Check]:
-    """Some families draw through a system library where there is no display."""
+    """Some families draw through a system library if there is no display."""
     checks: list[Check] = []
     for family in SHIPPED:
         if family.choose_renderer is None or family.package is None or _version(family.package.distribution) is None:

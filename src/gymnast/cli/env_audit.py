@@ -92,7 +92,7 @@ def _comparable(config: EnvConfig) -> EnvConfig:
 
 
 def _policy(agent: Agent, envs: VectorEnv, seed: int) -> Act:
-    """Sampled actions of a trained policy, as in training; most likely ones where it cannot be sampled."""
+    """Sampled actions of a trained policy, as in training; the most likely ones if it cannot be sampled."""
     import torch  # only a trained policy needs it
 
     from gymnast.evaluation.evaluate import tensors

@@ -112,7 +112,7 @@ def _print_table(measurements: Sequence[Measurement]) -> None:
 
 
 def _way(one: Measurement) -> tuple[str, int | None]:
-    """How its envs were stepped; what stands in one column."""
+    """How its envs were stepped; the key of a column."""
     return one.setting.vectorization, one.setting.n_workers
 
 

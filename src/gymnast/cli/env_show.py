@@ -29,7 +29,7 @@ def show(
 
 
 def _as_json(card: EnvCard) -> dict[str, Any]:
-    """The spec's own keys stand next to those of the env."""
+    """The spec's own keys, next to those of the env."""
     data = plain(card)
     keys = ("id", "observation_space", "action_space", "wrappers", "protocol")
     return {**{key: data[key] for key in keys}, **data["spec"]}
@@ -55,7 +55,7 @@ def _print(card: EnvCard) -> None:
 
 
 def _facts(card: EnvCard) -> Table:
-    """One row per fact that is no list of components."""
+    """One row per fact that is not a list of components."""
     spec = card.spec
     facts = Table(box=None, pad_edge=False, show_header=False)
     facts.add_column(style="dim", no_wrap=True)

@@ -84,7 +84,7 @@ def video(
 ) -> None:
     """Record episodes of a run's best (or a named) checkpoint, played as in an evaluation."""
     if output is not None:
-        format_of(output)  # a wrong suffix is told before anything is loaded
+        format_of(output)  # report a wrong suffix before anything is loaded
     if progression and episodes > 1:
         raise UsageError("--progression films one episode per checkpoint: leave --episodes out.")
     if publish and not overlay:

@@ -13,14 +13,14 @@ from collections.abc import Collection, Sequence
 from gymnast.errors import UsageError, did_you_mean
 
 PAIRS = {"--hyperparams": "", "-params": "", "--env-kwargs": "env.kwargs.", "--eval-env-kwargs": "eval.env.kwargs."}
-"""Options that take any number of `k:v`, and what stands before each key here."""
+"""Options that take any number of `k:v`, and the prefix of each key here."""
 SWITCHES = ("anneal_lr", "norm_adv", "clip_vloss", "cuda", "torch_deterministic")
 """CleanRL's switches: `--anneal-lr`, `--no-anneal-lr`, `--anneal-lr False`."""
 VALUES = {"--vec-env": ("env.vectorization", {"dummy": "inprocess", "subproc": "workers"})}
 TENSORBOARD = ("-tb", "--tensorboard-log")
 """Options that name a folder for event files; ours lie in the folder of the run."""
 SILENT = ("-P", "--progress", "-uuid", "--uuid", "--save-model")
-"""What they ask for is always so: a table, ids that are no other run's, checkpoints."""
+"""What they ask for is always on: a table, unique ids, checkpoints."""
 _IMPORT = (
     "`gymnast config import-zoo FILE ENV` makes a preset of that file once, and `gymnast train ENV:zoo_ppo` trains it"
 )

@@ -123,7 +123,7 @@ def _hint(one: Translation) -> str:
 
 def _not_installed(env_id: str) -> str | None:
     """A sentence where the env could not be made here (the preset is as good)."""
-    from gymnast.envs.registry import env_spec  # Gymnasium: wrong arguments are told before it is imported
+    from gymnast.envs.registry import env_spec  # Gymnasium: wrong arguments are reported before it is imported
 
     try:
         env_spec(env_id)

@@ -68,7 +68,7 @@ class LazyCommand(TyperCommand):
 
 
 class LazyGroup(TyperGroup):
-    """A group whose commands stand in `table`."""
+    """A group whose commands are listed in `table`."""
 
     table: ClassVar[Table] = {}
     others: ClassVar[Mapping[str, str]] = {}

@@ -78,7 +78,7 @@ _output: TextIO | None = None
 
 
 def keep_output_for_json() -> None:
-    """From now on only `echo_json` writes to standard output: what envs print, here or in their processes, is no JSON."""
+    """From now on only `echo_json` writes to standard output: what envs print, here or in their processes, is not JSON."""
     global _output  # noqa: PLW0603 - a process has one standard output
     with contextlib.suppress(OSError):  # a program without these streams
         sys.stdout.flush()

@@ -86,7 +86,7 @@ def play(
     if as_json and not headless:
         raise UsageError("--json prints what was played in the terminal: add --headless.")
     if record is not None:
-        format_of(record)  # a wrong suffix is told before anything is loaded
+        format_of(record)  # report a wrong suffix before anything is loaded
     with ExitStack() as stack:
         pipe = None
         if serve:

@@ -35,7 +35,7 @@ def leaving_at_once(unfinished: Path | None = None) -> Iterator[None]:
         os.write(2, show_cursor + b"\nstopped at once\n")
         os._exit(130)
 
-    # SIGTERM too: SDL, which draws most envs, takes it for itself where nobody else does, and then nothing ends.
+    # SIGTERM too: SDL, which draws most envs, handles it unless another handler is set, and then nothing ends.
     old = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

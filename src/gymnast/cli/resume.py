@@ -1,4 +1,4 @@
-"""`gymnast resume`: a run from where its last checkpoint stands."""
+"""`gymnast resume`: continue a run from its last checkpoint."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _as_json(found: list[Victim]) -> list[dict[str, Any]]:
 
 
 def _agreed(yes: bool, question: str) -> bool:
-    """Ask the user. A program must say --yes, because nobody would answer."""
+    """Ask the user. Without a terminal --yes is needed, because there is nobody to answer."""
     if yes:
         return True
     if not sys.stdin.isatty():

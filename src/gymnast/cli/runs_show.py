@@ -97,7 +97,7 @@ def _checkpoint(one: CheckpointEntry) -> str:
 
 
 def _print_settings(console: Console, run_id: str, card: ConfigCard) -> None:
-    """What somebody has set, in a preset or for this run; the defaults are one command away."""
+    """What was set, in a preset or for this run; `gymnast config show` has the defaults."""
     table = Table(box=None, pad_edge=False)
     table.add_column("setting", no_wrap=True)
     table.add_column("value", overflow="fold")

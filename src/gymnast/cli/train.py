@@ -137,7 +137,7 @@ def train(
 def asked(
     *, reference: str | None, overrides: list[str] | None, algo: str | None, env: str | None, **options: Any
 ) -> Resolved:
-    """The config that the command's words stand for; `options` are keys of the config by their last part."""
+    """The config that the command's words mean; `options` are keys of the config by their last part."""
     reference, overrides = _reference(reference, overrides or [], algo, env)
     sections = dict.fromkeys(("all_metrics", "sinks", "capture_video"), "log")
     settings = settings_of({f"{sections.get(name, 'train')}.{name}": value for name, value in options.items()})

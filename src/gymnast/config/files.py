@@ -1,4 +1,4 @@
-"""Config files: where they lie, how they are read, and on which line each key stands."""
+"""Config files: where they are, how they are read, and the line of each key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of Stable-Baselines3 and CleanRL that stand for several of our keys, or whose value depends on other keys."""
+"""Names of Stable-Baselines3 and CleanRL that set several of our keys, or whose value depends on other keys."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _annotation(annotation: Any) -> Shape:
 def _value(text: str, node: Any, start: int, end: int, shape: Shape) -> str:
     """`text[start:end]`, which holds the value `node`, with everything inside it in order."""
     if not start <= node.start_mark.index < end or getattr(node, "flow_style", None) not in (True, False):
-        return text[start:end]  # an alias stands for a node elsewhere; a scalar holds no keys
+        return text[start:end]  # an alias refers to a node elsewhere; a scalar has no keys
     if node.id == "sequence":
         return _sequence(text, node, start, end, shape)
     if not node.value:
@@ -211,7 +211,7 @@ _BETWEEN = re.compile(r"(?P<comma>(?:[ \t]*,)?)(?P<rest>[ \t]*(?:#[^\n]*)?\r?\n)
 
 
 def _flow(text: str, node: Any, start: int, end: int, shape: Shape) -> str:
-    """A `{…}` mapping: what stands between the items stays, or goes with its item where there are comments."""
+    """A `{…}` mapping: the text between items stays, or moves with its item if there are comments."""
     spans, bodies = [], []
     for key, value in node.value:
         first, last = key.start_mark.index, max(key.end_mark.index, value.end_mark.index)

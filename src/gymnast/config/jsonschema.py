@@ -30,7 +30,7 @@ from gymnast.config.schema import RunConfig, StopRule, WrapperConfig
 from gymnast.config.spec import Component
 
 _ANY = Range(None, None, open_low=False)
-# Written whole wherever they stand: elements of lists, and schedules, which replace each other.
+# Written whole wherever they occur: elements of lists, and schedules, which replace each other.
 _WHOLE = (Component, StopRule, WrapperConfig, *SCHEDULES.values())
 _LINK = "gymnast:definition"
 _NUMBER = r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
@@ -234,7 +234,7 @@ class _Generator(GenerateJsonSchema):
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """A model: partial unless it is written whole."""
         model, made = schema["cls"], super().model_schema(schema)
-        if model is WrapperConfig:  # its arguments may stand next to the name, and the name alone is enough
+        if model is WrapperConfig:  # its arguments may come with the name, and the name alone is enough
             named = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
             return {"description": made["description"], "anyOf": [{"type": "string"}, named]}
         made.pop("title", None)

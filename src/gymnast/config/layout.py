@@ -79,7 +79,7 @@ def compose(text: str, label: str) -> Any:
 
 
 def block_items(text: str, node: Any, start: int, end: int, *, root: bool = False) -> list[Item]:
-    """The items of a block mapping inside `text[start:end]`; what stands before the first and after the last is its frame."""
+    """The items of a block mapping inside `text[start:end]`; the text before the first and after the last is its frame."""
     items: list[Item] = []
     keys = [key.start_mark for key, _ in node.value]
     column = keys[0].column

@@ -115,7 +115,7 @@ def from_saved(data: dict[str, Any], overrides: Sequence[str] = (), settings: di
 
 
 def without_retired(data: dict[str, Any]) -> dict[str, Any]:
-    """A saved config without keys that are no more, where they were not used: a run of an earlier version still opens."""
+    """A saved config without keys that no longer exist, if they were not used: a run of an earlier version still opens."""
     env = data.get("env") or {}
     atari = env.get("atari") or {}
     if "sticky_ramp" not in atari or atari["sticky_ramp"] is not None:
@@ -224,7 +224,7 @@ def _sentence(problem: Any, data: dict[str, Any], origins: dict[str, str]) -> st
     if not path:
         end = "" if message.endswith("?") else "."
         return f"{at}{_lower_first(message)}{end}"
-    # Some rules name the value themselves: that of a schedule's one wrong number, or a word that is no number.
+    # Some rules name the value themselves: that of a schedule's one wrong number, or a word that is not a number.
     said_already = "(got " in message or (isinstance(node, str) and repr(node) in message)
     if said_already or isinstance(node, dict):
         return f"{at}'{key}': {_lower_first(message)}."

@@ -142,7 +142,7 @@ def _on_off(value: Any) -> Any:
 # Aliases whose value means something else than ours.
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {"num_minibatches": _one_over, "norm_adv": _on_off}
 
-# Names elsewhere for what is no key here, and how it is said instead.
+# Names elsewhere for what is not a key here, and what to use instead.
 NO_KEYS = {
     "save_model": "the best and the last checkpoint are always saved (train.checkpoint_every adds more)",
     "exp_name": "a run has an id, and `gymnast runs tag RUN NAME` gives it a name",

@@ -63,7 +63,7 @@ def _word(raw: str, label: str) -> Any:
 
 
 def asked_algorithm(overrides: Sequence[str], settings: dict[str, Any] | None) -> str | None:
-    """The algorithm that `algo.id=…` names; None where nothing does. It decides which variant the rest is laid over."""
+    """The algorithm that `algo.id=…` names; None if nothing does. It decides which variant the rest is laid over."""
     given = [value for key, value in map(parse_override, overrides) if key == "algo.id"]
     if settings and "algo.id" in settings:
         given.append(settings["algo.id"])

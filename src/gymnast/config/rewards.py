@@ -25,7 +25,7 @@ class Names:
     """What terms may name, from the env's spec card, and the learner's discount."""
 
     gamma: float | None = None
-    """None where it is not one number."""
+    """None if it is not one number."""
     observation: Sequence[Component] = field(default_factory=tuple)
     actions: Sequence[str] = ()
     action_components: Sequence[str] = ()

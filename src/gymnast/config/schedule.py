@@ -21,7 +21,7 @@ Axis = Literal["progress", "env_steps", "vec_steps"]
 
 @dataclass(frozen=True)
 class Clock:
-    """Where a run stands; what schedules read."""
+    """The progress of a run, which schedules read."""
 
     env_steps: int
     vec_steps: int

@@ -356,7 +356,7 @@ class LogConfig(Model):
     report: bool = True
     """Write report.md and report.html at the end."""
     sinks: list[str] = Field(default_factory=list)
-    """Who hears of every row of metrics: `tensorboard`, `wandb`, `trackio` and plug-ins."""
+    """What receives every row of metrics: `tensorboard`, `wandb`, `trackio` and plug-ins."""
     diagnostics_every: PositiveInt | Literal["auto"] | None = "auto"
     """Env steps between closer looks at the network and the rollout: norms by part, dead ReLUs, histograms, statistics of
     observations and actions. `auto` spends about a hundredth of the time on them; null: never."""

@@ -67,7 +67,7 @@ def unknown(name: str, *plugins: str) -> str:
 
 
 def arguments(name: str, args: dict[str, Any]) -> Settings | None:
-    """The checked arguments of a shipped shaper; None where it takes none."""
+    """The checked arguments of a shipped shaper; None if it takes none."""
     if name in RECIPES:
         if args:
             raise ValueError(f"shaper '{name}' has no argument '{next(iter(args))}': it takes none besides its weight")

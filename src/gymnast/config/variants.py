@@ -140,7 +140,7 @@ def choose(env_id: str, variant: str | None, asked: str | None, stack: list[Conf
 
 
 def _default(env_id: str, known: list[str], stack: list[ConfigFile]) -> str:
-    """The variant nobody has to name."""
+    """The default variant."""
     if "ppo" in known:
         return "ppo"
     if stack[0].patterns:

@@ -14,12 +14,12 @@ Rectangle = Annotated[list[NonNegativeInt], Field(min_length=4, max_length=4)]
 
 
 class Settings(Model):
-    """Arguments of one wrapper. Strict: `true` is no number and "4" no size."""
+    """Arguments of one wrapper. Strict: `true` is not a number and "4" not a size."""
 
     model_config = ConfigDict(strict=True)
 
     def text(self) -> str:
-        """The arguments as they stand in brackets behind the name."""
+        """The arguments, as shown in brackets after the name."""
         shown = {key: value for key, value in dict(self).items() if value not in (None, False)}
         if len(shown) == 1 and True not in shown.values():
             return _short(*shown.values())
@@ -120,7 +120,7 @@ class FrameSkip(Settings):
 
     @property
     def mean(self) -> float | None:
-        """Steps of the env per step of the agent; None where the policy decides."""
+        """Steps of the env per step of the agent; None if the policy decides."""
         if self.choices is not None:
             return None
         if isinstance(self.skip, int):
@@ -202,7 +202,7 @@ class RewardScale(Settings):
 
 
 class Stack(Settings):
-    """How many observations are kept, and what stands before the first one."""
+    """How many observations are kept, and what comes before the first one."""
 
     size: PositiveInt = 4
     padding: Literal["first", "zero"] = "first"

@@ -28,7 +28,7 @@ class _Open:
 
 @dataclass(frozen=True)
 class _Size:
-    """What an alias stands for."""
+    """What an alias refers to."""
 
     nodes: int
     levels: int

@@ -147,7 +147,7 @@ def random_actions(
 
 
 def choices_of(space: spaces.Space) -> tuple[int, ...]:
-    """How many choices each part of a discrete action has; empty where actions are continuous, or some of them are."""
+    """How many choices each part of a discrete action has; empty if actions are continuous, or some of them are."""
     if isinstance(space, spaces.Discrete):
         return (int(space.n),)
     if isinstance(space, spaces.MultiDiscrete):

@@ -41,7 +41,7 @@ class Setting:
     vectorization: str
     n_envs: int
     n_workers: int | None = None
-    """Worker processes, or threads of EnvPool or ALE; None where there are none."""
+    """Worker processes, or threads of EnvPool or ALE; None if there are none."""
 
     def __str__(self) -> str:
         parallel = "processes" if self.vectorization == "workers" else "threads"

@@ -67,7 +67,7 @@ def choose_vectorization(config: EnvConfig, *, envpool: bool = True) -> tuple[st
 
 
 def stays_here(config: EnvConfig) -> str | None:
-    """The object in an env section that no other process can have; None where all of it can be sent."""
+    """The object in an env section that no other process can have; None if all of it can be sent."""
     names = [reference.partition(":")[2] for _, reference in own_code.objects_in({"env": config.model_dump()})]
     if not names:
         return None
@@ -95,7 +95,7 @@ def resets_cut_episodes(config: RunConfig) -> str:
     """
     limit = time_limit_of(config.env)
     steps = make_plan(config, horizon=limit).steps_between_resets
-    # Where nothing ends an episode, or only after hours of a game, there is no number to hold them against.
+    # Where nothing ends an episode, or only after hours of a game, there is no number to compare them with.
     if limit is None or steps >= min(limit, MOST_RESUME_STEPS):
         return ""
     return f"resets every {steps:,} steps of an env cut episodes that may last {limit:,} (env.resume_every)"
@@ -121,7 +121,7 @@ def with_vectorization(resolved: Resolved, *, saved: str | None = None) -> Resol
 
 
 def foreign_engine(config: EnvConfig) -> str | None:
-    """What plays the episodes where it is not Gymnasium's own env; None where it is. Scores are stored with it."""
+    """What plays the episodes where it is not Gymnasium's own env; None if it is. Scores are stored with it."""
     if config.vectorization == "envpool":
         row = parity.load().find(config)
         unlike = ""
@@ -141,7 +141,7 @@ def playable(config: EnvConfig) -> EnvConfig:
 
 
 def why_not_envpool(config: EnvConfig) -> str | None:
-    """Why EnvPool may not stand for this env, empty where it has no such env; None when it may."""
+    """Why EnvPool may not replace this env, empty if it has no such env; None if it may."""
     row = parity.load().find(config)
     if row is None or config.module is not None:
         return ""
@@ -196,7 +196,7 @@ def _known_milliseconds(config: EnvConfig) -> float | None:
 
 @functools.cache
 def _measured_milliseconds(config_json: str) -> float | None:
-    """A few random steps of an env that no table knows; None where it fails, which the real envs will then say."""
+    """A few random steps of an env that no table knows; None if it fails, which the real envs will then say."""
     from gymnast.envs.make import make_one
 
     try:
@@ -226,7 +226,7 @@ def native_form(config: EnvConfig) -> NativeForm | None:
 
 
 def why_not_native(config: EnvConfig) -> str:
-    """Why an env has no native vector form here; empty where its family has none at all."""
+    """Why an env has no native vector form here; empty if its family has none at all."""
     form = _native(config)
     if isinstance(form, str):
         return form

@@ -23,7 +23,7 @@ ROUND_SECONDS = 4.0
 ROUNDS = 3
 """So many times without turns and with them, one after the other."""
 PAUSE_SECONDS = 0.25
-"""Nobody asks for steps so long only while the policy learns or is evaluated, which is no measure of the workers."""
+"""Steps are awaited for so long only while the policy learns or is evaluated, which says nothing about the workers."""
 GAIN = 1.03
 CROWDED = 1.25
 """Processes per core that want to run from which on another program is taken to be on the machine."""
@@ -87,7 +87,7 @@ class CoreTurns:
         self._all, self._cores = set(cores), cores[:n_workers]
         fills = len(self._cores) >= max(LEAST_WORKERS, len(cores) - 1)
         self.possible = fills and switch != "off"
-        """False where workers stay with the scheduler for good."""
+        """False if workers stay with the scheduler for good."""
         self._trial = Trial()
         if switch == "on":
             self._trial.helps = True

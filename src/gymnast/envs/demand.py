@@ -40,11 +40,11 @@ class Demand:
     budget: int
     """Env steps of the run."""
     available: float | None
-    """Bytes of memory this machine has free; None where it does not say."""
+    """Bytes of memory this machine has free; None if it does not say."""
 
     @property
     def is_large(self) -> bool:
-        """Whether somebody should be asked."""
+        """Whether to ask the user."""
         return self.n_envs >= MANY_ENVS or self.rollout >= LARGE_ROLLOUT
 
     @property

@@ -13,7 +13,7 @@ from gymnast.envs.families import family_of
 
 DRIVER = "SDL_VIDEODRIVER"
 NO_SIGNAL_HANDLERS = "SDL_NO_SIGNAL_HANDLERS"
-"""SDL takes SIGTERM for an event of its window; where there is none nobody reads it, and the process cannot be ended."""
+"""SDL turns SIGTERM into a window event; without a window it is never read, and the process cannot be ended."""
 
 
 def has_display() -> bool:

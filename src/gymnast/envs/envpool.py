@@ -63,7 +63,7 @@ class EnvPoolVector(VectorEnv):
         self._check()
 
     def _check(self) -> None:
-        """Refuse a task that is not the env it stands for, before any is made."""
+        """Refuse a task that is not the same env, before any is made."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of bounds that do not fit their type
             spec = _envpool().make_spec(self._task, num_envs=self.n_envs, **self._arguments)
@@ -162,7 +162,7 @@ def _action_converter(space: spaces.Space[Any]) -> Callable[[np.ndarray], np.nda
 def make_envpool(
     config: EnvConfig, n_envs: int, observation_space: spaces.Space, action_space: spaces.Space
 ) -> EnvPoolVector:
-    """The task that stands for this env; refused where its arguments have none."""
+    """EnvPool's task for this env; an error if there is none for its arguments."""
     row = parity.load().find(config)
     if row is None and config.kwargs:
         raise UsageError(

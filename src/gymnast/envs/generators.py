@@ -18,7 +18,7 @@ SHARED = (np.random.mtrand._rand, random._inst)
 MOST_OBJECTS = 2_000
 """Parts of an env that are looked into."""
 LONGEST = 64
-"""Lists and dicts with more entries hold data, and nobody looks into them."""
+"""Lists and dicts with more entries hold data and are not searched."""
 LOOKS = 3
 """How often the parts of an env are searched when an episode begins: many envs make their generators in the first reset."""
 OPAQUE = (
@@ -32,7 +32,7 @@ Steps = tuple[str | int, ...]
 
 
 def save_generator(env: gym.Env) -> dict[str, Any] | None:
-    """State of the env's generator; None where it has none, or one of a kind that we do not know."""
+    """State of the env's generator; None if it has none, or one of a kind that we do not know."""
     return _state(_generator(env))
 
 
@@ -142,12 +142,12 @@ def _parts(thing: Any) -> list[tuple[str | int, Any]]:
 
 
 def _follow(thing: Any, way: Steps) -> Any:
-    """The part at the end of a way; None where it is gone."""
+    """The part at the end of a way; None if it is gone."""
     for step in way:
         thing = dict(_parts(thing)).get(step)
     return thing
 
 
 def _name(way: Steps) -> str:
-    """As it stands in a checkpoint."""
+    """Its form in a checkpoint."""
     return "/".join(map(str, way))

@@ -129,7 +129,7 @@ class InProcessVector(VectorEnv):
             self._limits[i] = min((layer._max_episode_steps for layer in counting), default=NO_LIMIT)
 
     def rest(self, index: int) -> None:
-        """Let a slot stand still until the next reset: its observation stays, and nothing is rewarded or ends."""
+        """Pause a slot until the next reset: its observation stays, and it has no rewards and no ends."""
 
         def still(action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
             return self._latest_obs[index], 0.0, False, False, self._infos_at_rest
@@ -245,7 +245,7 @@ class InProcessVector(VectorEnv):
         """One entry per slot."""
         if self._episodes is None:
             for env, length in zip(self.envs, self._lengths, strict=True):
-                for layer in _counting_layers(env)[0]:  # stepped past, so their counts stand still
+                for layer in _counting_layers(env)[0]:  # skipped, so their counts do not change
                     layer._elapsed_steps = length
             states = [snapshots.save(env) for env in self.envs]
         else:

@@ -20,7 +20,7 @@ LETTERS = "asdfgzxcvbwetyuiojkl"
 PAIRS = ("za", "xs", "cd", "vf", "bg", "ju", "ki", "lo")
 """Two keys above each other: the lower one for less, the upper one for more."""
 FAR = 1.0e3
-"""What stands for an infinite bound."""
+"""What replaces an infinite bound."""
 NO_KEY = frozenset({"no key"})
 """An action that no key makes."""
 

@@ -122,7 +122,7 @@ class Controls:
     env_id: str
     space: spaces.Space
     labels: Sequence[str]
-    """Of the discrete actions; empty where there are none or none are known."""
+    """Of the discrete actions; empty if there are none or none are known."""
 
 
 Keyboard = Callable[[Controls], KeyMap | None]

@@ -81,7 +81,7 @@ class LanePool(WorkerPool):
             self._turns.even_out(pids, self._received)
 
     def rest(self, index: int) -> None:
-        """Let a slot stand still until the next reset: the others of its lane are then faster."""
+        """Pause a slot until the next reset, so that the others of its lane are faster."""
         self._shared.rests[index] = True
 
     def _look_after_workers(self) -> None:

@@ -61,7 +61,7 @@ def make_one(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
     except (ImportError, DependencyNotInstalled) as error:
         unknown = UsageError(f"Environment '{config.id}' needs a package that is not installed: {error}")
         raise missing_package(family_of(spec), spec.id) or unknown from None
-    except GymnastError as error:  # Gymnasium raises it anew, with all arguments behind the sentence
+    except GymnastError as error:  # Gymnasium raises it again, with all arguments after the sentence
         if isinstance(error.__cause__, GymnastError):
             raise error.__cause__ from None
         raise error from None

@@ -98,7 +98,7 @@ class MixedVector(VectorEnv):
             envs.load_state(saved[name])
 
     def rest(self, index: int) -> None:
-        """Let a slot stand still until the next reset."""
+        """Pause a slot until the next reset."""
         name, own = self._at(index)
         self._groups[name].rest(own)
 

@@ -14,7 +14,7 @@ from gymnast.errors import UsageError
 
 
 class Copies:
-    """Makes an env by copying one that nobody steps."""
+    """Makes an env by copying one that is never stepped."""
 
     def __init__(self, env: gym.Env) -> None:
         self._env = env
@@ -26,7 +26,7 @@ class Copies:
 
 
 def copies_of(env: gym.Env) -> Copies:
-    """Copies of an instance; a UsageError where it cannot be copied."""
+    """Copies of an instance; a UsageError if it cannot be copied."""
     try:
         template = copy.deepcopy(env)
     except Exception as error:  # deepcopy fails in as many ways as there are things that cannot be copied

@@ -17,7 +17,7 @@ TABLE = "envpool_parity.json"
 
 @dataclass(frozen=True)
 class ParityRow:
-    """One env of Gymnasium and the EnvPool task that stands for it."""
+    """One env of Gymnasium and the EnvPool task for it."""
 
     id: str
     kwargs: dict[str, Any]

@@ -84,7 +84,7 @@ def _of_class(env_id: str, made: Any) -> gym.envs.registration.EnvSpec:
 
 
 def _unknown(env_id: str, module: str | None) -> UsageError:
-    """No such env; a module that was imported for it is told what is missing there."""
+    """The error for an unknown env; for a module that was imported for it, it says what is missing there."""
     hint = unlike_any_preset(env_id) or did_you_mean(env_id, sorted({*known_env_ids(), *gym.registry}))
     if module is None:
         return UsageError(f"Unknown environment '{env_id}'.{hint} `gymnast env list` shows what is installed.")

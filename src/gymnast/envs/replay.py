@@ -68,7 +68,7 @@ class Episodes:
         }
 
     def load(self, states: Sequence[dict[str, Any]]) -> None:
-        """Know again how each slot's episode came about; `replay` has repeated it."""
+        """Restore the record of each slot's episode, which `replay` has repeated."""
         played = [_actions(env, state) for env, state in zip(self._envs, states, strict=True)]
         longest = max(map(len, played))
         blank = next((np.zeros_like(rows[0]) for rows in played if len(rows)), None)

@@ -24,7 +24,7 @@ from gymnast.envs.spaces import row as obs_rows
 class StepRow:
     """Where one vector step is written. `mask` is None unless the env has action masks.
 
-    `own_reward` takes the reward before any wrapper of the batch changed it; None where none does.
+    `own_reward` takes the reward before any wrapper of the batch changed it; None if none does.
     """
 
     obs: Observation
@@ -102,10 +102,10 @@ class VectorEnv(ABC):
         """Continue exactly where `save_state` was called."""
 
     def rest(self, index: int) -> None:  # noqa: B027 - an adapter that cannot steps on, which nobody sees
-        """This slot's outcomes are of no interest until the next reset: it may stand still, so that others are faster."""
+        """This slot is not needed until the next reset: it may pause, so that others are faster."""
 
     def executed(self, index: int = 0) -> list[Any] | None:
-        """The actions a slot's env was given in the last step, one per frame; None where no wrapper changes actions."""
+        """The actions a slot's env was given in the last step, one per frame; None if no wrapper changes actions."""
         return None
 
     def render(self, index: int = 0) -> np.ndarray | None:

@@ -91,7 +91,7 @@ class SharedRows:
         """Rows of each lane, as views made once; the pool fills it."""
         self.actions = arrays["actions"]
         self.rests = arrays["rests"]
-        """Slots of lanes that are to stand still; their worker takes the flag down."""
+        """Slots of lanes that should pause; their worker clears the flag."""
         self.control, self.lanes = arrays["control"], arrays["lanes"]
         self.name = self._memory.name
 
@@ -115,7 +115,7 @@ class SharedRows:
 def _open(name: str | None, size: int) -> SharedMemory:
     if name is None:
         return SharedMemory(create=True, size=size)
-    # The trainer owns the block. Before Python 3.13 the common resource tracker is told of it twice, which is harmless.
+    # The trainer owns the block. Before Python 3.13 the shared resource tracker registers it twice, which is harmless.
     options: dict[str, Any] = {"track": False} if sys.version_info >= (3, 13) else {}
     return SharedMemory(name, **options)
 

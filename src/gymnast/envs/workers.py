@@ -236,7 +236,7 @@ class WorkerPool(VectorEnv):
         self._returns[:], self._lengths[:] = state["returns"], state["lengths"]
 
     def rest(self, index: int) -> None:
-        """Let a slot stand still until the next reset."""
+        """Pause a slot until the next reset."""
         self._ask("rest", index)
 
     def executed(self, index: int = 0) -> list[Any] | None:
@@ -399,7 +399,7 @@ def can_be_sent(thing: Any) -> bool:
 
 
 def _packed(thing: Any, name: str) -> LazyEntry | None:
-    """The object for another process; None where it cannot be sent, which must not stand in the way of those that can."""
+    """The object for another process; None if it cannot be sent, so that the others still can."""
     try:
         return LazyEntry(cloudpickle.dumps(thing))
     except Exception:

@@ -236,7 +236,7 @@ def evaluate(
                 break
             if step >= most_steps and step - started[quota.open].min() >= most_steps:
                 raise _endless(most_steps)
-        # What a policy remembers is no part of the table's states.
+        # A policy's memory is not part of the table's states.
         known = tabular is not None and policy.state_shape is None
         if tabular is not None and known and (mask is None or tabular.mask is not None):
             result.exact = exact(policy, tabular, deterministic=deterministic, masked=mask is not None)
@@ -299,7 +299,7 @@ def success_of(episode: EndedEpisode) -> bool | None:
 
 
 def task_of(episode: EndedEpisode) -> str | None:
-    """The task of a plan that the episode was of; None where there is only one."""
+    """The task of a plan that the episode was of; None if there is only one."""
     task: str | None = episode.infos.get(TASK)
     return task
 

@@ -128,7 +128,7 @@ def _why_no_table(inner: Any, name: str) -> str | None:
 
 
 def tabular_model(env: gym.Env) -> TabularModel | None:
-    """The model of a tabular env, made with its kwargs; None where `why_not_tabular` names a reason."""
+    """The model of a tabular env, made with its kwargs; None if `why_not_tabular` names a reason."""
     if why_not_tabular(env) is not None:
         return None
     inner: Any = env.unwrapped
@@ -203,7 +203,7 @@ def _endless_return(table: Transitions, initial_distribution: np.ndarray, policy
     for _ in range(n_states.bit_length()):  # paths of length 1, 2, 4, …
         reaches = (reaches.astype(np.float32) @ reaches.astype(np.float32)) > 0
     visited = reaches[np.asarray(initial_distribution) > 0].any(0)
-    # Recurrent without an end: everything the state leads to leads back to it. The episode stays there for ever.
+    # Recurrent without an end: everything the state leads to leads back to it. The episode stays there forever.
     endless = visited & ~(reaches & ends).any(1) & (~reaches | reaches.T).all(1)
     forever = reward[endless]
     if (forever < 0).any() and (forever > 0).any():

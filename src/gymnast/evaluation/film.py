@@ -23,11 +23,11 @@ class Caption:
     ret: float = 0.0
     """The env's own rewards so far."""
     ending: str = ""
-    """In the last picture: why there are no more."""
+    """Text in the last picture: why the film ends."""
 
 
 class Film(Protocol):
-    """Takes the pictures of an episode as they are drawn, so that nobody has to keep them all."""
+    """Takes the pictures of an episode as they are drawn, so that they need not all be kept."""
 
     @property
     def black(self) -> bool:

@@ -1,4 +1,4 @@
-"""The video files we write, by suffix; readable without torch, so that a wrong name is told at once."""
+"""The video formats, by suffix; importable without torch, so that a wrong name is reported at once."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class ObservedRanges:
             self._take(name, np.asarray(obs[name] if isinstance(obs, dict) else obs, np.float64)[slots])
 
     def see_final(self, obs: Any) -> None:
-        """The last observation of an episode; None where the env was lost."""
+        """The last observation of an episode; None if the env was lost."""
         if obs is not None:
             for name in self._parts:
                 self._take(name, np.asarray(obs[name] if isinstance(obs, dict) else obs, np.float64)[None])

@@ -22,7 +22,7 @@ class Captioned:
     def __init__(self, film: Film, spec: EnvSpec, note: str = "") -> None:
         self._film, self._spec, self._black = film, spec, True
         self.note = note
-        """What stands at the right, such as the checkpoint that plays."""
+        """Text at the right, such as the checkpoint that plays."""
 
     @property
     def black(self) -> bool:

@@ -26,7 +26,7 @@ WITH_ALPHA = 4
 
 
 class Listener(Protocol):
-    """Hears what happens at the bare env, below all wrappers: every frame under a frame skip, every reset."""
+    """Gets what happens at the bare env, below all wrappers: every frame under a frame skip, every reset."""
 
     def began(self, seed: int | None, obs: Any) -> None:
         """The bare env was reset."""
@@ -59,7 +59,7 @@ class Stage:
         self.row: StepRow = self.envs.new_row()
         """What the last step or reset wrote."""
         self.final_picture: np.ndarray | None = None
-        """The last picture of the episode that ended, which nobody can draw any more."""
+        """The last picture of the episode that ended, which can no longer be drawn."""
 
     @property
     def bare_env(self) -> gym.Env:
@@ -78,7 +78,7 @@ class Stage:
         return {} if terms is None else terms.latest()
 
     def listen(self, listener: Listener) -> None:
-        """Tell this listener, and nobody else, what happens at the bare env from now on."""
+        """From now on, this listener alone gets what happens at the bare env."""
         self._ear.listener = listener
 
     def forget(self, listener: object) -> None:

@@ -49,7 +49,7 @@ class Play:
     most_steps: int | None = None
     """Where the episode is cut off."""
     on_step: Callable[[int], None] = lambda step: None
-    """Hears how many steps were taken."""
+    """Called with the number of steps taken."""
 
 
 @dataclass
@@ -68,7 +68,7 @@ class EpisodeTrace:
     probabilities: list[np.ndarray] | None = None
     """Of each discrete action."""
     masks: list[np.ndarray] = field(default_factory=list)
-    """Which discrete actions were possible; empty where the env has no masks."""
+    """Which discrete actions were possible; empty if the env has no masks."""
     values: list[float] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     """Of the chosen actions, as the policy samples."""
@@ -202,7 +202,7 @@ class _Recorder:
         return trace
 
     def _steps(self) -> EndedEpisode | None:
-        """Step until the episode ends; None where the deadline came first."""
+        """Step until the episode ends; None if the deadline came first."""
         trace, stage = self.trace, self.stage
         most = min(longest_episode(stage.config), MAX_EPISODE_STEPS)
         for _ in range(most):

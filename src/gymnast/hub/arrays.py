@@ -42,7 +42,7 @@ def number(value: Any, where: str) -> int | float:
 
 
 def dtype(value: Any, where: str) -> np.dtype:
-    """The number type that a pickled dtype stands for."""
+    """The number type of a pickled dtype."""
     if is_call(value, "numpy.dtype") and value.args and value.args[0] in KINDS:
         state = value.state if isinstance(value.state, tuple) else ()
         order = "="

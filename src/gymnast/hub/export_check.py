@@ -24,7 +24,7 @@ TOLERANCE = 1e-4
 _BATCHES = [slice(start, start + 100) for start in range(0, OBSERVATIONS, 100)]
 """What is computed at once: the layers of a CNN hold many times what an image does."""
 _WIDE = 1e6
-"""Bounds beyond this are no hint of what observations look like."""
+"""Bounds beyond this say nothing about what observations look like."""
 
 
 class Checked(Protocol):

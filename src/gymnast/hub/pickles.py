@@ -160,7 +160,7 @@ class _Machine:
         target = self._stack[-1]
         if isinstance(target, list):
             target += values
-        elif not isinstance(target, Node):  # of which nobody reads what is appended
+        elif not isinstance(target, Node):  # whose appended values are never read
             raise _DamagedError("it appends to something that is not a list")
 
     def additems(self, _: Any) -> None:

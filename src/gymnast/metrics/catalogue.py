@@ -48,7 +48,7 @@ class Metric:
     """When the live table has a row of it: `always`, `if KEY`, `late`, `headline`, `setting` or `all`."""
     aliases: Mapping[str, Alias]
     healthy: str = ""
-    """What a run that learns shows, in words; empty where every value is fine."""
+    """What a run that learns shows, in words; empty if every value is fine."""
 
     @property
     def namespace(self) -> str:
@@ -122,7 +122,7 @@ class Catalogue:
         return self._aliases[name][1]
 
     def alias_label(self, name: str, library: str = "sb3") -> str:
-        """What another library calls this metric, without the namespace where that is the same; empty where it has none.
+        """What another library calls this metric, without the namespace where that is the same; empty if it has none.
 
         `−entropy_loss` is a name whose values have the other sign.
         """

@@ -23,7 +23,7 @@ Severity = Literal["info", "warning", "error"]
 
 
 class Mark(NamedTuple):
-    """What somebody has to say about a metric, shown in its row."""
+    """A note on a metric, shown in its row."""
 
     severity: Severity
     text: str
@@ -64,7 +64,7 @@ def sparkline(values: Sequence[float], blocks: str = UNICODE.blocks) -> str:
     low, high = min(finite), max(finite)
     top = len(blocks) - 1
     span = high - low
-    # Means of equal numbers differ in the last bit; that is no movement.
+    # Means of equal numbers differ in the last bit; that is not a change.
     if not 1e-9 * max(abs(low), abs(high)) < span < math.inf:
         return blocks[top // 2] * len(finite)
     scale = top / span

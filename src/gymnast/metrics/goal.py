@@ -29,7 +29,7 @@ class Goal:
 
     @property
     def way(self) -> float | None:
-        """From a random policy's score to the target; None where that is not known, or leads down."""
+        """From a random policy's score to the target; None if that is not known, or leads down."""
         if self.random is None or self.target is None or self.target <= self.random:
             return None
         return self.target - self.random

@@ -1,4 +1,4 @@
-"""The upper part of the live table: how the run is doing, for somebody who has never seen one."""
+"""The upper part of the live table: how the run is doing, readable without experience."""
 
 from __future__ import annotations
 

@@ -29,5 +29,5 @@ class Histogram:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Histogram:
-        """From `as_json`; a ValueError or KeyError where it is none."""
+        """From `as_json`; a ValueError or KeyError if it is none."""
         return Histogram([float(count) for count in data["counts"]], [float(edge) for edge in data["edges"]])

@@ -167,7 +167,7 @@ class EpisodeWindow:
         terms: Mapping[str, float] | None = None,
         task: str | None = None,
     ) -> None:
-        """Take one finished episode in; `success` and `regret` are None where the env does not say.
+        """Take one finished episode in; `success` and `regret` are None if the env does not say.
 
         `terms` is what each term of the reward added up to, `task` whose episode it was.
         """
@@ -249,5 +249,5 @@ def _mean_std(values: deque[float] | deque[int]) -> tuple[float | None, float | 
     try:
         mean = math.fsum(values) / len(values)
         return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
-    except OverflowError:  # returns beyond 1e154: their squares are no numbers
+    except OverflowError:  # returns beyond 1e154: their squares overflow
         return math.nan, math.nan

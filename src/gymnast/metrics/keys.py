@@ -60,7 +60,7 @@ class Keys:
         with suppress(OSError, ValueError):
             if _in_foreground(self._fd) and select.select([self._fd], [], [], 0)[0]:
                 data = os.read(self._fd, 64)
-                if not data:  # the terminal is gone: it would be readable for ever
+                if not data:  # the terminal is gone: it would stay readable forever
                     self._before = None
                 return data.decode("ascii", "ignore")
         return ""

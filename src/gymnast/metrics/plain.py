@@ -17,7 +17,7 @@ from gymnast.metrics.state import state_of
 
 
 class PlainProgress:
-    """One compact line every `interval` seconds: first where training stands, then how it is doing."""
+    """One compact line every `interval` seconds: first the progress, then how training is doing."""
 
     NAMES = ("rollout/return_mean", "rollout/length_mean", "eval/return_mean", "eval/success_rate", "train/approx_kl")
 

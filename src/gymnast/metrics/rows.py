@@ -18,7 +18,7 @@ from gymnast.metrics.history import History
 from gymnast.metrics.state import budget_of, short
 
 Notes = Literal["trend", "names", "meanings"]
-"""What stands behind a row's numbers; `trend` has the names of Stable-Baselines3 too where there is room."""
+"""What follows a row's numbers; `trend` also has Stable-Baselines3's names if there is room."""
 
 DETAILS = ("_std", "_min", "_max")
 """Endings of metrics that a short terminal can do without."""

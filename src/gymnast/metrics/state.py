@@ -164,7 +164,7 @@ def _moving(history: History, goal: Goal, course: Sequence[Point]) -> State:
     if lost > max(FALL * gained, 3 * margin) and gained > margin:
         return State("falling", f"falling: the training score is {shown(score)}, after {shown(highest)}", "bad")
     patient = idle <= _patience(history)
-    # Some lucky episodes, and back to what random actions get: that is no learning, however new they are.
+    # Some lucky episodes, and back to what random actions get: that is not learning, however new they are.
     back = goal.random is not None and now <= goal.random and now < highest - margin
     if patient and not back:
         return _learning(history, course, best, margin)

@@ -81,7 +81,7 @@ class LiveTable:
         self.catalogue = catalogue
         self.interval = interval
         self.page = int(all_metrics)
-        """0 is the fixed rows; all metrics stand on as many pages as they need, counted from 1."""
+        """0 is the fixed rows; all metrics take as many pages as they need, counted from 1."""
         self.notes: Notes = "trend"
         self.subject = subject or Subject()
         glyphs = glyphs_for(console)

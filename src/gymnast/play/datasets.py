@@ -65,9 +65,9 @@ class DatasetRecorder:
         self._dataset: Any = None
         self._current: Episode | None = None
         self._complete: Episode | None = None
-        """The one before the last reset: an env that ends an episode has been reset when the step is told."""
+        """The one before the last reset: an env that ends an episode has already been reset when the step is reported."""
         self._played = False
-        """Whether somebody acted in the episode."""
+        """Whether any action was played in the episode."""
         self._env: gym.Env | None = None
         self._observations: spaces.Space = spaces.Dict()
         self._actions: spaces.Space = spaces.Dict()
@@ -181,7 +181,7 @@ def columns(space: spaces.Space, values: Sequence[Any]) -> Any:
 
 
 def _json_spec(env: gym.Env) -> Any:
-    """The spec by which Minari makes the env again; None where it cannot be written down."""
+    """The spec from which Minari makes the env again; None if it cannot be written."""
     if env.spec is None:
         return None
     try:

@@ -101,7 +101,7 @@ def _draw_picture(surface: pygame.Surface, area: pygame.Rect, picture: np.ndarra
 
 
 def _draw_message(surface: pygame.Surface, fonts: Fonts, area: pygame.Rect, session: Session, view: View) -> None:
-    """What somebody should know at once, in the strip below the picture."""
+    """What the player should know at once, in the strip below the picture."""
     image = fonts.image(_message(session, view), 17, INK, area.width - 2 * MARGIN)
     left, top = (area.width - image.get_width()) // 2, area.bottom - (STRIP + image.get_height()) // 2
     surface.blit(image, (left, top))
@@ -124,7 +124,7 @@ def _message(session: Session, view: View) -> str:
 
 
 def _key_and_meaning(key: str, what: str) -> str:
-    """`Space: fire`; a key that says itself what it does stands alone."""
+    """`Space: fire`; a key whose name says what it does has no label."""
     if what == key:
         return shown(key)
     return f"{shown(key)}: {what}"
@@ -161,7 +161,7 @@ def _draw_help(surface: pygame.Surface, fonts: Fonts, area: pygame.Rect, session
 
 
 class _Panel:
-    """Writes rows from top to bottom; numbers stand at the right edge and do not jump."""
+    """Writes rows from top to bottom; numbers are right-aligned, so they do not jump."""
 
     def __init__(self, surface: pygame.Surface, fonts: Fonts, area: pygame.Rect) -> None:
         self._surface, self._fonts, self._area = surface, fonts, area

@@ -15,7 +15,7 @@ MOST_STEPS = 1_000_000
 
 
 def play_headless(session: Session, on_episode: Callable[[Result], None]) -> None:
-    """Play until the session is over; each episode is told as it ends."""
+    """Play until the session is over; report each episode when it ends."""
     most = min(longest_episode(session.stage.config), MOST_STEPS)
     told = 0
     while not session.over:

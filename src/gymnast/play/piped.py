@@ -61,7 +61,7 @@ class Front:
         self._pictures = Pictures()
 
     def run(self) -> None:
-        """Until the session is over or nobody is there any more."""
+        """Run until the session is over or the other side is gone."""
         session = self._session
         threading.Thread(target=self._listen, args=(sys.stdin.buffer,), daemon=True).start()
         shown: Any = None
@@ -231,7 +231,7 @@ def _encoder(height: int, width: int) -> Any:
 
 
 def game_of(session: Session, title: str) -> dict[str, Any]:
-    """What does not change while somebody plays: who can act, and what the keys do."""
+    """What does not change during play: who can act, and what the keys do."""
     person = session.person
     meaning, turns = {}, False
     if person is not None:

@@ -18,7 +18,7 @@ Draw = Callable[[], np.ndarray]
 
 @dataclass(frozen=True)
 class Start:
-    """The beginning of an episode. One that somebody cut short is followed by the next without an end."""
+    """The beginning of an episode. One that was cut short is followed by the next without an end."""
 
     stage: Stage
     """The env, after its reset: `stage.row` holds the first observation."""
@@ -53,7 +53,7 @@ class Step:
 
 
 class Recorder(Protocol):
-    """Is told everything that is played. What is paused or waited for is no step."""
+    """Gets everything that is played. Pauses and waiting are not steps."""
 
     def attach(self, stage: Stage) -> None:
         """Before the first episode is begun: the place to listen to the bare env."""

@@ -58,7 +58,7 @@ class Session:
         self._speed = SPEEDS.index(1.0)
         self._due = 0.0
         self._stood_still = True
-        """Whether no time was lost since the last step: nobody wanted one."""
+        """Whether no time was lost since the last step, because none was due."""
         self._single = False
         self._others = next((name for name in (POLICY, *self.players) if name in self.players and name != HUMAN), None)
         """Who plays on when a person hands back."""
@@ -140,7 +140,7 @@ class Session:
             self._forget_presses()
 
     def record(self, recorder: Recorder) -> None:
-        """Tell a recorder what is played from now on. The episode begins anew: half of one could not be replayed."""
+        """Attach a recorder from now on. The episode restarts, because half of one could not be replayed."""
         self._recorders.append(recorder)
         recorder.attach(self.stage)
         self._begin()
@@ -186,7 +186,7 @@ class Session:
         return SPEEDS[self._speed]
 
     def view(self) -> View:
-        """All that is shown beside the picture."""
+        """Everything shown next to the picture."""
         opinion = self._opinion
         returns = [result.ret for result in self.results]
         return View(

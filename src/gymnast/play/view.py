@@ -1,4 +1,4 @@
-"""What is shown beside the picture while somebody plays: plain data, which a window draws and a WebSocket sends."""
+"""What is shown next to the picture during play: plain data, which a window draws and a WebSocket sends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gymnast.envs.keyboard import label_of
 from gymnast.evaluation.terms import PREFIX, reward_terms
 
 NAMED = 2
-"""Numbers of an action that are told with their names; more of them would not fit into a line."""
+"""Numbers of an action that are shown with their names; more would not fit into a line."""
 LEARNED_FROM = "after wrappers"
 """The term that shows the reward as wrappers of the config leave it."""
 
@@ -30,7 +30,7 @@ class Result:
     outcome: str
     """`terminated` or `truncated`."""
     modes: tuple[str, ...]
-    """Who played: more than one where somebody took over."""
+    """Who played: more than one if control changed."""
 
     def __len__(self) -> int:
         return self.length

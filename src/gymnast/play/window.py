@@ -48,7 +48,7 @@ def check_display() -> None:
 
 
 def play_in_window(session: Session, title: str, on_episode: Callable[[Result], None]) -> None:
-    """Show a session until it is over; each episode is told as it ends."""
+    """Show a session until it is over; report each episode when it ends."""
     with _window(title, first_size(session.picture())) as surface:
         _Front(session, Screen(surface, title), on_episode).run()
 
@@ -86,7 +86,7 @@ class _Front:
         self._stale = True
 
     def run(self) -> None:
-        """Until somebody quits or all episodes are played."""
+        """Run until the user quits or all episodes are played."""
         session = self._session
         shown = None
         while not session.over:

@@ -1,4 +1,4 @@
-"""Batch normalisation whose statistics stand still between two iterations.
+"""Batch normalisation whose statistics are fixed between two iterations.
 
 With statistics of the minibatch (Ioffe & Szegedy 2015) a policy would act in one way and learn in another: the first ratio of PPO
 would not be 1. Here running mean and variance are used throughout, while collecting and while learning, and move once

@@ -162,7 +162,7 @@ class Encoder(nn.Module):
 
 
 def reads_images(space: spaces.Space, config: PolicyConfig) -> bool:
-    """Whether a policy for this space has a CNN of ours; what an encoder of the user's own computes nobody knows."""
+    """Whether a policy for this space has a CNN of ours; a user's own encoder may compute anything."""
     if config.encoder is not None:
         return False
     parts = [space]

@@ -107,7 +107,7 @@ class Rollout:
         return StepRow(obs, self.reward[t], self.terminated[t], self.truncated[t], mask, own)
 
     def _own_reward_at(self, t: int) -> np.ndarray | None:
-        """Where step t's reward is kept before a wrapper changes it; None where none does."""
+        """Where step t's reward is kept before a wrapper changes it; None if none does."""
         if self.own_reward is self.reward:
             return None
         own: np.ndarray = self.own_reward[t]
@@ -173,7 +173,7 @@ class Rollout:
     def transition_hashes(self) -> np.ndarray:
         """Hashes [T, N] of all transitions: observation, action, reward, and what it led to.
 
-        Where an episode ended, the next row holds the first observation of another one: how it ended stands in its place.
+        Where an episode ended, the next row holds the first observation of another one: how it ended is stored in its place.
         """
         t, obs = self.length, self._obs_hashes()
         terminated, truncated = self.terminated[:t], self.truncated[:t]

@@ -22,11 +22,11 @@ from gymnast.timing import StageTimer
 
 Ended = list[tuple[int, EndedEpisode]]
 OnStep = Callable[[int], None]
-"""Hears now and then how many steps of the rollout are filled."""
+"""Called now and then with how many steps of the rollout are filled."""
 
 
 class Collector(Protocol):
-    """What fills rollouts. It knows envs, lanes, devices and streams, so that nobody else has to."""
+    """What fills rollouts. Only it knows of envs, lanes, devices and streams."""
 
     @property
     def rollout(self) -> Rollout:
@@ -34,7 +34,7 @@ class Collector(Protocol):
 
     @property
     def ahead(self) -> bool:
-        """Whether some envs are in the next rollout already: then this is no boundary that a run can go on from."""
+        """Whether some envs are already in the next rollout, so that a run cannot resume from this boundary."""
 
     def collect(self, timer: StageTimer, on_step: OnStep | None = None, *, run_on: bool = False) -> Ended:
         """Fill the next rollout; return the episodes that ended, with their steps.
@@ -244,7 +244,7 @@ def bootstrap_cut(
 
 
 def _whole_episodes(rollout: Rollout, ended: Ended, quota: int) -> np.ndarray:
-    """True where a sample belongs to one of the first `quota` episodes of its slot and that episode ended."""
+    """True if a sample belongs to one of the first `quota` episodes of its slot and that episode ended."""
     last = np.full(rollout.n_envs, -1)
     count = np.zeros(rollout.n_envs, np.int64)
     for step, episode in ended:

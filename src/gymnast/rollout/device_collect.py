@@ -137,7 +137,7 @@ class DeviceCollector:
             if at is None:
                 self._at[lane] = 0
                 self._actor.place_at(lane, self._now, 0).copy_from(self._now.first_row)
-            elif at == self._n_steps and self._runs_on:  # it has played the whole of this rollout and stands still
+            elif at == self._n_steps and self._runs_on:  # it has played the whole of this rollout and waits
                 self._actor.place_at(lane, self._next, 0).copy_from(self._now.first_row)
             if self._actor.full:
                 self._act()

@@ -65,7 +65,7 @@ def recommended(root: Path, config: EnvConfig) -> tuple[int, str] | None:
 
 
 def settled(resolved: Resolved, root: Path) -> Resolved:
-    """`n_envs: auto` as the number it stands for here, so that the config saved with a run repeats it anywhere."""
+    """`n_envs: auto` as its number on this machine, so that the config saved with a run repeats it anywhere."""
     config = resolved.config
     if config.env.n_envs != "auto":
         return resolved

@@ -22,7 +22,7 @@ from gymnast.errors import CheckpointError
 
 FOLDER = "bulk"
 FILE_BYTES = 64 << 20
-"""Size after which another file is begun: files are what is removed when nobody refers to them."""
+"""Size after which a new file is started: whole files are removed when nothing refers to them."""
 _NAME = re.compile(r"[0-9]{5,12}\.bin")
 
 
@@ -65,12 +65,12 @@ class Series:
     pieces: tuple[Piece, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """As it stands in the manifest of a checkpoint."""
+        """Its form in the manifest of a checkpoint."""
         return {"total": self.total, "kept": self.kept, "pieces": [list(astuple(piece)) for piece in self.pieces]}
 
     @staticmethod
     def from_json(data: Any) -> Series:
-        """From a manifest that anybody may have written: a ValueError where it makes no sense."""
+        """From a manifest that anybody may have written: a ValueError if it makes no sense."""
         series = Series(data["total"], data["kept"], tuple(Piece(*piece) for piece in data["pieces"]))
         numbers = [series.total, series.kept]
         reached = None
@@ -234,7 +234,7 @@ class BulkStore:
         return all((self._run / FOLDER / name).exists() for name in files_of(self._series.values()) - waiting)
 
     def forget(self) -> None:
-        """The folder vanished: everything is written anew with the next checkpoint."""
+        """The folder vanished: everything is written again with the next checkpoint."""
         with self._lock:
             self._series, self._end = {}, FILE_BYTES
             self._waiting.clear()

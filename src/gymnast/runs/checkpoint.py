@@ -205,7 +205,7 @@ def prune_bulk(run_folder: Path, in_memory: Iterable[Packed] = ()) -> list[str]:
         try:
             manifest = read_manifest(Path(run_folder) / "checkpoints" / f"step={step}")
         except CheckpointError:
-            return []  # nobody knows what a damaged one needs
+            return []  # what a damaged one needs is unknown
         needed |= bulk.files_of(manifest.bulk.values())
     return bulk.prune(Path(run_folder), needed)
 

@@ -37,7 +37,7 @@ class Comparison:
 
     runs: tuple[str, ...]
     settings: dict[str, tuple[Any, ...]]
-    """Keys that differ. None where a run does not have the key."""
+    """Keys that differ. None if a run does not have the key."""
     results: list[Measure] = field(default_factory=list)
     same_env: bool = True
     protocol: tuple[str, ...] = ()

@@ -56,7 +56,7 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 
 def flock(descriptor: int, *, alone: bool, wait: bool) -> None:
-    """Lock an open file until it is closed; does nothing where the platform has no such locks."""
+    """Lock an open file until it is closed; does nothing if the platform has no such locks."""
     try:
         import fcntl
     except ImportError:

@@ -31,7 +31,7 @@ def further(
     train, status = resolved.config.train, run.status()
     axis = "env_steps" if train.env_steps is not None else "vec_steps"
     budget, steps = getattr(train, axis), int(done[axis])
-    advice = f"Say how far it trains on: {how.format(run=run, steps=2 * int(done['env_steps']))}"
+    advice = f"To train it further: {how.format(run=run, steps=2 * int(done['env_steps']))}"
     if resolved.origins.get(f"train.{axis}") == SAVED_RUN:
         raise UsageError(
             f"Run {run.id} is finished ({status.stop_reason} after {done['env_steps']:,} env steps). {advice}"

@@ -155,7 +155,7 @@ def victims(root: Path, rules: Rules, *, only_checkpoints: bool = False) -> list
 
 
 def take(victims: Iterable[Victim], *, skipped: Callable[[str], None]) -> list[Victim]:
-    """Remove what was chosen; a run that somebody began to train meanwhile is skipped with a sentence."""
+    """Remove what was chosen; a run that has started training meanwhile is skipped with a sentence."""
     taken = []
     for victim in victims:
         try:

@@ -210,7 +210,7 @@ def list_runs(
 
 
 def rebuild(root: Path, *, notice: Callable[[str], None] = print_notice) -> int:
-    """Write every row anew from the folders; returns how many runs there are."""
+    """Rebuild every row from the folders; returns the number of runs."""
 
     def write(connection: sqlite3.Connection) -> int:
         with _transaction(connection):
@@ -252,7 +252,7 @@ def _like(value: str, pattern: str | None) -> bool:
 
 
 def _stamp(folder: str) -> str | None:
-    """Changes whenever the files behind a row change; None when the folder is no run."""
+    """Changes whenever the files behind a row change; None if the folder is not a run."""
     try:
         status = os.stat(f"{folder}/status.json").st_mtime_ns  # noqa: PTH116 a Path per run would double the time
     except OSError:
@@ -367,7 +367,7 @@ def _use(
     *,
     quiet_for: set[str] | None = None,
 ) -> _T:
-    """Do `work` on the open index; a missing or damaged file is made anew from the folders first."""
+    """Do `work` on the open index; a missing or damaged file is rebuilt from the folders first."""
     for attempt in range(4):
         try:
             with _guard(root, alone=False), contextlib.closing(_connect(root / FILE)) as connection:

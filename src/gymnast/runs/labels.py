@@ -51,7 +51,7 @@ def read_note(run: Run) -> str:
 
 
 def write_note(run: Run, text: str) -> None:
-    """Replace the note; empty text removes it. A note is saved and exported, so `***` stands for what looks like a secret."""
+    """Replace the note; empty text removes it. A note is saved and exported, so `***` replaces what looks like a secret."""
     text = redact(text.strip())
     if len(text) > NOTE_LETTERS:
         raise UsageError(f"The note has {len(text):,} letters; a run keeps up to {NOTE_LETTERS:,}.")

@@ -36,7 +36,7 @@ class RunLock:
                 "Choose a folder on a local disk with --runs-dir or GYMNAST_HOME."
             ) from error
         who = json.dumps({"pid": os.getpid(), "host": platform.node(), "since": now()})
-        with contextlib.suppress(OSError):  # a full disk: locked all the same, only without a name
+        with contextlib.suppress(OSError):  # a full disk: still locked, only without a name
             os.truncate(self._descriptor, 0)
             os.write(self._descriptor, who.encode())
 

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def process_start(pid: int) -> str | None:
-    """When process `pid` began, as text to compare; None when there is no such process (or it is a zombie)."""
+    """When process `pid` began, as text to compare; None if there is no such process (or it is a zombie)."""
     if Path("/proc/self/stat").exists():
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()

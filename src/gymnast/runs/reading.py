@@ -18,7 +18,7 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def read_json(path: Path, *, limit: int = MAX_BYTES) -> Any:
-    """The content of a file; `OSError` where it cannot be read, `ValueError` where it is not sound."""
+    """The content of a file; `OSError` if it cannot be read, `ValueError` if it is not sound."""
     with path.open("rb") as file:
         raw = file.read(limit + 1)
     if len(raw) > limit:

@@ -58,7 +58,7 @@ def unfinished_run(root: Path, config: dict[str, Any]) -> Run | None:
 
 
 def _default(config: dict[str, Any]) -> dict[str, Any]:
-    """What a config of this env and algorithm holds where nobody says anything."""
+    """The default config of this env and algorithm."""
     # Only who trains comes here, and has imported the schema; those who name a run do not wait for it.
     from gymnast.config.schema import RunConfig
 

@@ -63,7 +63,7 @@ class Rescue:
         return _identity(self._run.folder / LOCK) == self._locked
 
     def rebuild(self) -> None:
-        """Put back what is missing: folders, small files, what was open, the lock; a GymnastError where that cannot be."""
+        """Put back what is missing: folders, small files, what was open, the lock; a GymnastError if that cannot be."""
         run = self._run
         try:
             for folder in (run.folder, run.checkpoints, run.videos):
@@ -96,7 +96,7 @@ class Rescue:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Device and number of a file, which no other file has while this one is open; None where there is none."""
+    """Device and number of a file, which no other file has while this one is open; None if there is none."""
     try:
         stat = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Where a run stands, as its `status.json` says."""
+"""The state of a run, as its `status.json` says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEARTBEAT_FRESH = 120.0
 
 @dataclass(frozen=True)
 class Status:
-    """Where a run stands. Only the process that trains writes it."""
+    """The state of a run. Only the process that trains writes it."""
 
     state: str
     created: str

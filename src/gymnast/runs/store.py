@@ -176,7 +176,7 @@ class Run:
         return {}
 
     def status(self) -> Status:
-        """Where the run stands. A damaged status file reads as `failed`: one bad run must not hide the others."""
+        """The state of the run. A damaged status file reads as `failed`: one bad run must not hide the others."""
         try:
             raw = read_json(self.status_path)
             known = {key: value for key, value in raw.items() if key in FIELDS}

@@ -203,7 +203,7 @@ def given_config(config: dict[str, Any], overrides: Sequence[str], settings: dic
 
 
 def asks_for(run: Run) -> list[Code]:
-    """What a run would import or read if its user let it; empty where the user has said so, or there is nothing."""
+    """What a run would import or read if its user let it; empty if the user has said so, or there is nothing."""
     return _open_questions(run.folder, run.config(), playing=True)
 
 
@@ -225,7 +225,7 @@ def accept(run: Run) -> None:
 
 
 def seal(folder: Path, config: dict[str, Any]) -> None:
-    """Record that this user begins the run with this config, or trusts it; nothing where it names no code.
+    """Record that this user begins the run with this config, or trusts it; nothing if it names no code.
 
     A resume seals its config before it writes it, so that a kill in between leaves no run that asks for --trust.
     """
@@ -236,7 +236,7 @@ def seal(folder: Path, config: dict[str, Any]) -> None:
         assert key is not None
         seals = [*_seals(folder), _seal_of(key, folder, config)]
         write_atomic(folder / FILE, json.dumps({"seals": seals[-MAX_SEALS:]}) + "\n")
-    except (OSError, RuntimeError) as error:  # no home, or one that nobody may write to
+    except (OSError, RuntimeError) as error:  # no home, or one that is not writable
         log.warning(
             "warning: That run %s is trusted could not be recorded (%s): commands will ask for --trust.",
             folder.name,
@@ -287,7 +287,7 @@ def key_path() -> Path:
 
 
 def _key(*, make: bool) -> bytes | None:
-    """32 bytes that only this user can read; None where there are none and none shall be made."""
+    """32 bytes that only this user can read; None if there are none and none shall be made."""
     path = key_path()
     with contextlib.suppress(FileNotFoundError):
         key = path.read_bytes()

@@ -66,7 +66,7 @@ class Column:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the wanted numbers stand in a line, so that the others need not be parsed.
+    """The positions of the wanted numbers in a line, so that the others need not be parsed.
 
     Lines of one attempt have the same keys in the same order; a metric that is logged late makes them longer from there
     on. `begin` holds the attempt's number.
@@ -85,7 +85,7 @@ class _Layout:
         return line.startswith(self.begin) and line.endswith(_SOUND) and line.count(b",") == self.commas
 
     def numbers(self, line: bytes) -> list[float | None] | None:
-        """The env steps of a line, then the wanted numbers; None where the line is not like this."""
+        """The env steps of a line, then the wanted numbers; None if the line is not like this."""
         fields = line.split(b",", self.last + 1)
         found: list[float | None] = []
         try:
@@ -133,7 +133,7 @@ class Columns:
             return 0
 
     def _check(self, file: BinaryIO) -> None:
-        """Begin anew where this is not the file of the last time, only longer."""
+        """Start over unless this is the same file as last time, only longer."""
         found = os.fstat(file.fileno())
         same = self._file == (found.st_dev, found.st_ino) and found.st_size >= self._offset
         if same:

@@ -41,7 +41,7 @@ class SideBySide:
 
     comparison: Comparison
     threshold: float | None
-    """The score from which their env counts as solved; None where they are of different envs."""
+    """The score from which their env counts as solved; None if they are of different envs."""
     warning: str | None
     """Why their returns cannot be compared, or not quite."""
 

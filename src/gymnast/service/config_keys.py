@@ -26,7 +26,7 @@ class ConfigKey:
     choices: tuple[Any, ...]
     """All values there are, where they can be listed; words that it takes next to numbers otherwise."""
     algorithm: str | None = None
-    """The algorithm whose key it is; None where it is everybody's."""
+    """The algorithm whose key it is; None if it is everybody's."""
 
 
 @cache
@@ -62,7 +62,7 @@ def _keys_below(
 
 
 def _resolved(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """What a reference leads to, with what stands next to it."""
+    """What a reference leads to, with what is next to it."""
     link = node.get("$ref")
     if link is None:
         return node

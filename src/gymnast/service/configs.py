@@ -76,7 +76,7 @@ class CheckedConfig:
 
     reference: str
     problem: str | None
-    """None where it is."""
+    """None if it is."""
 
 
 def list_configs(words: Sequence[str] = ()) -> list[ConfigEntry]:
@@ -166,7 +166,7 @@ def refuse_unknown_env(config: RunConfig) -> None:
         return
     from gymnast.envs.registry import env_spec  # Gymnasium: presets with files of their own do not ask it
 
-    with contextlib.suppress(MissingPackageError):  # its settings can be shown all the same
+    with contextlib.suppress(MissingPackageError):  # its settings can still be shown
         env_spec(config.env.id, config.env.module)
 
 
@@ -201,7 +201,7 @@ def _problem(reference: str) -> str | None:
 
 
 def _expanded(references: Sequence[str]) -> list[str]:
-    """Configs to check: a file or an env without a variant stands for all its variants."""
+    """Configs to check: a file or an env without a variant means all its variants."""
     if not references:
         return [f"{env}:{name}" for env, found in known_envs() for name in variant_names(found)]
     ids: list[str] = []

@@ -73,7 +73,7 @@ def _ours(text: str) -> tuple[str, float]:
 
 
 def _pattern(text: str) -> Callable[[str], bool] | None:
-    """What a pattern accepts; None where the text is a name."""
+    """What a pattern accepts; None if the text is a name."""
     if text.startswith(EXPRESSION):
         try:
             expression = re.compile(text.removeprefix(EXPRESSION))

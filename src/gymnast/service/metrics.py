@@ -41,7 +41,7 @@ class News:
     complete: bool
     """These are all points there are: forget those known before."""
     after: float | None
-    """Else they replace the points beyond this place on the axis. None where nothing is new."""
+    """Else they replace the points beyond this place on the axis. None if nothing is new."""
     series: tuple[Series, ...]
 
 

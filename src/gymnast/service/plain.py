@@ -20,7 +20,7 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item) for item in value]
-    if hasattr(value, "tolist"):  # numpy, which nobody needs to import for a result without arrays
+    if hasattr(value, "tolist"):  # numpy need not be imported for a result without arrays
         return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None

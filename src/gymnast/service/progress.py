@@ -29,11 +29,11 @@ class Progress:
 
 
 def progress_of(run: Run) -> Progress:
-    """Where a run stands now."""
+    """The state of a run now."""
     status, state = run.status(), run.shown_state()
     try:
         vec_budget, env_budget = _budget(run.config())
-    except GymnastError:  # a damaged config: the steps are known all the same
+    except GymnastError:  # a damaged config: the steps are still known
         vec_budget = env_budget = None
     share = None
     if env_budget:

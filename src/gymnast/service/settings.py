@@ -49,7 +49,7 @@ def resolved_reference(reference: str, root: Path | None = None) -> tuple[str, R
 
 
 def _named_run(reference: str, root: Path | None) -> Run | None:
-    """The run that a reference means; None where it means a config."""
+    """The run that a reference means; None if it means a config."""
     if is_config_reference(reference):
         return None
     try:

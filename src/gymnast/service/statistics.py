@@ -29,7 +29,7 @@ class Score:
 
 
 def score_of(values: Sequence[float]) -> Score | None:
-    """The score of these runs; None where no run has one."""
+    """The score of these runs; None if no run has one."""
     if not values:
         return None
     low, high = bootstrap_interval([values])

@@ -28,7 +28,7 @@ class Json(Response):
 
 
 def answer(read: Callable[[Request], Any]) -> Handler:
-    """A route that reads something: the function runs in a thread, so that a slow disk holds nobody else up."""
+    """A route that reads something: the function runs in a thread, so that a slow disk delays no other request."""
 
     async def handler(request: Request) -> Response:
         return await _answered(read, request)

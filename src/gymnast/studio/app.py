@@ -41,7 +41,7 @@ def make_app(root: Path, *, hosts: Collection[str], token: str | None = None) ->
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        # Reading all presets takes a second, once. By the time somebody asks for them it is done.
+        # Reading all presets takes a second, once. By the time they are requested, it is done.
         warming = threading.Timer(WARM_AFTER, list_configs)
         warming.daemon = True
         warming.start()

@@ -34,7 +34,7 @@ class Feed:
         self._known: dict[str, dict[str, Any]] | None = None
 
     def news(self) -> dict[str, Any] | None:
-        """None where nothing changed; the first look gives everything."""
+        """None if nothing changed; the first look gives everything."""
         rows = {row["id"]: row for row in listed(self._root)}
         known, self._known = self._known, rows
         if known is None:

@@ -34,7 +34,7 @@ class Glimpse:
 
     curve: tuple[float, ...]
     alerts: dict[str, int] | None
-    """How many of each severity; None where the file is too long for a list."""
+    """How many of each severity; None if the file is too long for a list."""
 
 
 class Glimpses:

@@ -91,7 +91,7 @@ class Guard:
 
 
 def _same_origin(scope: Scope, headers: Headers, host: str) -> bool:
-    """Browsers say where a request comes from whenever it could do harm; programs that are no browsers say nothing."""
+    """Browsers say where a request comes from whenever it could do harm; programs other than browsers say nothing."""
     origin = headers.get("origin")
     if origin is not None:
         return origin.lower() in (f"http://{host}", f"https://{host}")

@@ -73,7 +73,7 @@ class Jobs:
         raise UsageError(job.last_words() or "The command ended without a word.")
 
     def output(self, arguments: Sequence[str], *, patience: float) -> str:
-        """Run a short command to its end and give what it printed; a UsageError where it failed."""
+        """Run a short command to its end and give what it printed; a UsageError if it failed."""
         job = self.start(arguments)
         code: Any = job.child.handle.wait(patience)
         if code != 0:

@@ -155,7 +155,7 @@ def _kill(process: Process) -> None:
 
 
 def arguments_of(text: str, root: Path) -> list[str]:
-    """The command that plays what the page asks for. What it names stands behind `--`, so none of it is an option."""
+    """The command that plays what the page asks for. What it names comes after `--`, so none of it is an option."""
     try:
         wanted = json.loads(text[: 10 * MOST_LETTERS])
     except (ValueError, RecursionError):

@@ -50,7 +50,7 @@ def reference_in(body: dict[str, Any]) -> str:
 
 
 def overrides_in(body: dict[str, Any]) -> list[str]:
-    """Settings `key=value`. They stand behind `--`, so none of them is an option."""
+    """Settings `key=value`. They come after `--`, so none of them is an option."""
     overrides = body.get("overrides", [])
     if not isinstance(overrides, list) or not all(isinstance(one, str) and "=" in one for one in overrides):
         raise UsageError("overrides is a list of settings such as algo.gamma=0.98.")

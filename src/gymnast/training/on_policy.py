@@ -76,7 +76,7 @@ class OnPolicyTrainer(Trainer):
     window: EpisodeWindow
     counters: Counters = field(default_factory=Counters)
     reset_every: int | None = None
-    """Iterations between resets of envs whose state cannot be saved; None where it can, or where every iteration resets."""
+    """Iterations between resets of envs whose state cannot be saved; None if it can, or if every iteration resets."""
     reasons: dict[str, str] = field(default_factory=dict)
     """Why the machine is used as it is, by config key."""
     loading: threading.Thread | None = None
@@ -170,7 +170,7 @@ class OnPolicyTrainer(Trainer):
     def learn_once(
         self, timer: StageTimer, on_step: Callable[[int], None] | None = None, *, drain: bool = True
     ) -> Iteration:
-        """Collect and learn; the counters stand at the next boundary afterwards, the rollout still holds what was seen."""
+        """Collect and learn; afterwards the counters are at the next boundary, and the rollout still holds the data."""
         counters = self.counters
         self._forget_moments_at_jumps()
         c = self.coefficients()
@@ -216,7 +216,7 @@ class OnPolicyTrainer(Trainer):
             self.rollout.carry_over()
 
     def clock(self) -> Clock:
-        """Where the schedules stand."""
+        """The clock of the schedules."""
         return self.counters.clock(self.plan.env_steps)
 
     def coefficients(self) -> Coefficients:

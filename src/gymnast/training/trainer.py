@@ -30,7 +30,7 @@ from gymnast.runs.bulk import Growing
 from gymnast.timing import StageTimer
 
 Row = dict[str, float | None]
-"""Metrics of one iteration by name; None where there is nothing to say."""
+"""Metrics of one iteration by name; None if there is nothing to say."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Counters:
         self.epochs += epochs
 
     def clock(self, budget: int) -> Clock:
-        """Where schedules stand that run over a budget of so many env steps."""
+        """The clock of schedules over a budget of this many env steps."""
         return Clock(self.env_steps, self.vec_steps, min(1.0, self.env_steps / budget))
 
     def at(self, seconds: float) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class Setup:
 
 
 class Trainer(ABC):
-    """Learns one iteration after another. Between two iterations it stands at a boundary, which a checkpoint describes."""
+    """Learns one iteration after another. Between two iterations it is at a boundary, which a checkpoint describes."""
 
     config: RunConfig
     plan: Plan
@@ -158,7 +158,7 @@ class Trainer(ABC):
 
     @abstractmethod
     def iterate(self, timer: StageTimer, on_step: Callable[[int], None] | None = None, *, drain: bool = False) -> Row:
-        """Learn once; the counters stand at the next boundary afterwards. Returns what it did, as metrics.
+        """Learn once; afterwards the counters are at the next boundary. Returns what it did, as metrics.
 
         With `drain`, nothing is ahead of that boundary. `on_step` is called with the vector steps taken.
         """
@@ -168,7 +168,7 @@ class Trainer(ABC):
         return {}
 
     def concerns(self) -> list[str]:
-        """What a person should know of the envs that the last iteration has shown; an EnvError where going on is no use."""
+        """What the last iteration showed about the envs, for the user; an EnvError if going on is pointless."""
         return []
 
     def coefficients(self) -> dict[str, float]:
@@ -228,7 +228,7 @@ def policy_tensors(policy: Policy) -> dict[str, Tensor]:
 
 
 def load_policy(policy: Policy, tensors: dict[str, Tensor]) -> None:
-    """Copy saved tensors into a policy of the same shape; weights that are no numbers are refused."""
+    """Copy saved tensors into a policy of the same shape; NaN and infinite weights are refused."""
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not tensor.isfinite().all():
             raise CheckpointError(

@@ -155,7 +155,7 @@ class Eager:
         return self._learner.policy.by_hand and self._learner.algorithm.in_closed_form
 
     def watched_by(self, observer: Observer | None) -> Eager:
-        """The same with somebody who looks on."""
+        """The same with an observer."""
         self._observer = observer
         return self
 
@@ -337,7 +337,7 @@ def update(learner: Learner, batch: Batch, c: Coefficients, observer: Observer |
 
 
 def not_finite() -> NonFiniteError:
-    """What to say of a gradient that is no number."""
+    """The error for a gradient that is NaN or infinite."""
     return NonFiniteError(
         "The gradient is NaN or infinite; the weights are unchanged. Usual causes: a learning rate that is too high, "
         "rewards or observations of huge size (try policy.normalize_obs=true algo.normalize_reward=true)."

@@ -1,4 +1,4 @@
-"""Which way an update goes: captured where it can be, else operation after operation."""
+"""How an update runs: captured if possible, otherwise operation by operation."""
 
 from __future__ import annotations
 

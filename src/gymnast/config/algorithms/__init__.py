@@ -29,7 +29,7 @@ def names() -> list[str]:
 
 
 def config_of(algorithm: str) -> type[AlgorithmConfig] | None:
-    """The settings of an algorithm, shipped or of a plug-in; None when nobody has it."""
+    """The settings of an algorithm, shipped or from a plug-in; None if it is unknown."""
     if algorithm in CONFIGS:
         return CONFIGS[algorithm]
     plugin = plugins.find(plugins.ALGORITHMS, algorithm)

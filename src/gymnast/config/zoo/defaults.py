@@ -9,7 +9,7 @@ from gymnast.config.policy_kwargs import ADAM, RMSPROP
 ALGORITHMS = ("ppo", "a2c")
 OTHER_ALGORITHMS = ("ars", "crossq", "ddpg", "dqn", "her", "ppo_lstm", "qrdqn", "sac", "td3", "tqc", "trpo")
 TEMPLATES = ("default", "atari")
-"""Entries that stand for many envs; the zoo falls back to them, we do so only when asked."""
+"""Entries for many envs; the zoo falls back to them, gymnast only on request."""
 
 _BOTH: dict[str, Any] = {
     "gamma": 0.99,

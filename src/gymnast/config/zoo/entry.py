@@ -22,7 +22,7 @@ from gymnast.errors import ConfigError, did_you_mean
 
 @dataclass
 class Translation:
-    """What an entry becomes and what the user should know, or why it cannot be (then there is no variant)."""
+    """What an entry becomes and what the user should know, or why it cannot be imported (then there is no variant)."""
 
     entry: str
     env_id: str

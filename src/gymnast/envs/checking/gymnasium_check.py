@@ -27,7 +27,7 @@ def check_with_gymnasium(subject: Subject) -> str:
             gymnasium_check_env(env.unwrapped, skip_render_check=True, skip_close_check=True)
         except RAISED_BY_ENVS as error:  # assertions and whatever the env raises
             what = in_one_line(error).removeprefix("AssertionError: ")
-            if OWN_GENERATOR in what:  # our own checks know whether a seed repeats everything all the same
+            if OWN_GENERATOR in what:  # our own checks still know whether a seed repeats everything
                 text = (
                     "reset(seed=...) leaves self.np_random as it was: the env is random in its own way, or not at all."
                 )

@@ -107,7 +107,7 @@ class Family:
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By the path of the class: attributes that are, with the random generator, the whole state."""
     snapshot: Callable[[gym.Env], Snapshot | None] | None = None
-    """How the state of this env is saved; None where it cannot be."""
+    """How the state of this env is saved; None if it cannot be."""
     former_classes: Mapping[str, str] = field(default_factory=dict)
     """Class paths in older checkpoints, and where those classes are now."""
 
@@ -121,7 +121,7 @@ class Family:
 
     # How they are played by hand.
     keyboard: Callable[[Controls], KeyMap | None] | None = None
-    """What keys do in an env; None where any action space's own keys will do (`envs/keyboard.py`)."""
+    """What keys do in an env; None if any action space's own keys will do (`envs/keyboard.py`)."""
 
     parameters: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)
     """By the path of the class, or of a module that has it: what `env.randomise` may draw for every episode."""

@@ -61,7 +61,7 @@ class Layout:
         return f" The components of this observation have no names: write obs[0] to obs[{size - 1}]."
 
     def component(self, name: str) -> Any:
-        """What the spec card says of a component; None where it says nothing."""
+        """What the spec card says of a component; None if it says nothing."""
         if name in self.components:
             return self.names.observation[self.components[name]]
         return None
@@ -87,7 +87,7 @@ class States:
     obs: Observation
     """[N, …], or a dict of such arrays."""
     infos: Sequence[Mapping[str, Any]] | None = None
-    """Of each copy; None where nobody reads them."""
+    """Of each copy; None if nobody reads them."""
 
     def numbers(self, part: str, place: int) -> np.ndarray:
         """One number of each copy's observation [N]."""

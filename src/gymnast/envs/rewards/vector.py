@@ -44,7 +44,7 @@ class RewardTerms(VectorWrapper):
         self._source = self._source_of_infos()
 
     def _source_of_infos(self) -> InProcessVector | None:
-        """Who has the infos, asked to keep them; None where no term reads them."""
+        """Who has the infos, asked to keep them; None if no term reads them."""
         readers = [name for name, term in self._terms.items() if term.reads_info]
         if not readers:
             return None
@@ -185,7 +185,7 @@ def _numbers_of(info: Mapping[str, Any]) -> dict[str, float]:
 
 
 def terms_of(envs: Any) -> RewardTerms | None:
-    """The layer with the terms inside wrappers of the batch; None where there is none in this process."""
+    """The layer with the terms inside wrappers of the batch; None if there is none in this process."""
     while envs is not None and not isinstance(envs, RewardTerms):
         envs = getattr(envs, "inner", None)
     return envs

@@ -99,7 +99,7 @@ def skips_frames(wrappers: Wrappers) -> bool:
 
 
 def frames_per_step(config: EnvConfig) -> float | None:
-    """Frames of the env per step of the agent, the env's own skipping (ALE's) included; None where the policy decides."""
+    """Frames of the env per step of the agent, the env's own skipping (ALE's) included; None if the policy decides."""
     own = {**env_spec(config.id, config.module).kwargs, **config.kwargs}.get("frameskip", 1)
     rules = rules_of(config)
     if rules is not None:

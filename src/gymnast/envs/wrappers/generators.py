@@ -24,7 +24,7 @@ class SlotGenerators:
         self.each = [np.random.default_rng() for _ in range(n_envs)]
 
     def seed(self, seeds: Sequence[int]) -> None:
-        """Begin every slot's generator anew."""
+        """Restart every slot's generator."""
         self.each = [seeded(seed, self.place) for seed in seeds]
 
     def save(self) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ class NoRewardTimeout(SingleEnvWrapper):
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action: Any) -> Step:
-        """Any reward but 0 starts the count anew."""
+        """Any reward other than 0 restarts the count."""
         obs, reward, terminated, truncated, info = self.env.step(action)
         self._waited = 0 if reward else self._waited + 1
         if self._waited >= self._limit and not terminated:

@@ -45,7 +45,7 @@ class Kind:
     batch: Callable[..., Any] | None = None
     effect: Effect = "observation"
     commutes: frozenset[Effect] = frozenset()
-    """Of a wrapper of one env: effects of batch wrappers that it may stand behind."""
+    """Of a wrapper of one env: effects of batch wrappers that it may come after."""
     draws: bool = False
     """Whether the env must be made so that it can draw itself."""
     settings: type[Settings] | None = None

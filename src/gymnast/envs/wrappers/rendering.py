@@ -18,7 +18,7 @@ class Pixels(SingleEnvWrapper):
 
     def __init__(self, env: gym.Env) -> None:
         super().__init__(env)
-        env.reset(seed=0)  # few envs can draw themselves before; training resets them anew
+        env.reset(seed=0)  # few envs can draw before a reset; training resets them again
         with drawing(env.spec):
             self.observation_space = spaces.Box(0, 255, self._frame().shape, np.uint8)
 

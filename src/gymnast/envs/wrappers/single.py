@@ -39,7 +39,7 @@ class RandomWrapper(SingleEnvWrapper):
         self.random = np.random.default_rng()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Reset:
-        """A seed starts the generator anew."""
+        """A seed restarts the generator."""
         if seed is not None:
             self.random = seeded(seed, self._place)
         return self.env.reset(seed=seed, options=options)
@@ -91,7 +91,7 @@ class ActionChanger(RandomWrapper):
 
 
 def executed_by(env: gym.Env) -> list[Any] | None:
-    """What the bare env was given in the last step; None where no wrapper changes actions."""
+    """What the bare env was given in the last step; None if no wrapper changes actions."""
     return next((layer.given for layer in _layers(env) if isinstance(layer, ActionChanger)), None)
 
 

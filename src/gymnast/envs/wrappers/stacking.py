@@ -206,7 +206,7 @@ class _ActionEncoder:
         elif not isinstance(space, (spaces.Box, spaces.MultiBinary)):
             raise ConfigError(f"Wrapper 'action_stack' needs actions without parts, this env has {space}.")
         self.low, self.high = np.zeros(width, np.float32), np.ones(width, np.float32)
-        if self._box is not None:  # zeros stand for no action, so they lie inside the bounds
+        if self._box is not None:  # zeros mean no action, so they are inside the bounds
             self.low = np.minimum(self._box.low, 0).ravel().astype(np.float32)
             self.high = np.maximum(self._box.high, 0).ravel().astype(np.float32)
         self.width = width

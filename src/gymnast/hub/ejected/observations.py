@@ -23,7 +23,7 @@ class Layout:
     """Source of the shape after the step axis."""
     dtype: str
     encode: str = ""
-    """Body of the script's `encode`; empty where the env's own observation is stored as it is."""
+    """Body of the script's `encode`; empty if the env's own observation is stored as it is."""
     says: str = ""
     columns: tuple[int, ...] = ()
     """First column of each component, for several whole numbers; alone in `index`, for one."""

@@ -1,4 +1,4 @@
-"""From the facts of a run to the text of its script: which parts it needs, and what stands in their gaps."""
+"""From the facts of a run to the text of its script: which parts it needs, and what fills their gaps."""
 
 from __future__ import annotations
 

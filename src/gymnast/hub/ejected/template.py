@@ -131,7 +131,7 @@ def _wrap(line: str) -> str:
 
 
 def _arguments(inside: str) -> list[str]:
-    """Split at the commas that stand in no bracket."""
+    """Split at the commas outside of brackets."""
     parts, depth = [""], 0
     for character in inside:
         depth += (character in "([{") - (character in ")]}")

@@ -93,7 +93,7 @@ class Now:
         return None
 
     def learned(self) -> bool:
-        """Whether the policy is more than half of the way to the threshold; False where that is not known."""
+        """Whether the policy is more than half of the way to the threshold; False if that is not known."""
         score = self.score()
         return score is not None and score > 0.5
 

@@ -222,7 +222,7 @@ def _discrete_start(now: Now) -> Numbers | None:
 
 
 def _continuous_start(now: Now) -> Numbers | None:
-    """Mean and std of the first continuous actions, next to those of uniform play; None where a bound is open."""
+    """Mean and std of the first continuous actions, next to those of uniform play; None if a bound is open."""
     mean, std, bounds = now.row.get("rollout/action_mean"), now.row.get("rollout/action_std"), now.facts.action_bounds
     if mean is None or std is None or bounds is None:
         return None

@@ -22,7 +22,7 @@ class Facts:
         self.actions = tuple(actions) or ((len(labels),) if labels else ())
 
     def get(self, key: str) -> Any:
-        """The value of a dotted key; None where there is none."""
+        """The value of a dotted key; None if there is none."""
         node: Any = self.config
         for part in key.split("."):
             if isinstance(node, Mapping):
@@ -62,7 +62,7 @@ class Facts:
 
     @cached_property
     def action_bounds(self) -> tuple[float, float] | None:
-        """Mean of the lower and of the upper bounds of continuous actions; None where one is open."""
+        """Mean of the lower and of the upper bounds of continuous actions; None if one is open."""
         components = self.get("spec.action_components") or ()
         lows, highs = ([part.get(end) for part in components] for end in ("low", "high"))
         if not components or None in lows or None in highs:
@@ -79,7 +79,7 @@ class Facts:
 
     @cached_property
     def rollout(self) -> int | None:
-        """Samples of one iteration; None where episodes decide."""
+        """Samples of one iteration; None if episodes decide."""
         steps = self.get("algo.n_steps")
         if isinstance(steps, int) and self.n_envs:
             return steps * self.n_envs
@@ -115,7 +115,7 @@ class Facts:
 
     @cached_property
     def planned_updates(self) -> int | None:
-        """Optimizer steps that the budget allows; None where episodes decide."""
+        """Optimizer steps that the budget allows; None if episodes decide."""
         if self.updates_per_iteration is None or self.rollout is None or self.budget is None:
             return None
         return math.ceil(self.budget / self.rollout) * self.updates_per_iteration
@@ -126,7 +126,7 @@ class Facts:
         return [one for one in self.get("env.wrappers") or () if isinstance(one, Mapping)]
 
     def wrapper(self, name: str) -> Mapping[str, Any] | None:
-        """The arguments of a wrapper; None where the run has it not."""
+        """The arguments of a wrapper; None if the run has it not."""
         for one in self.wrappers:
             if one.get("id") == name:
                 return one.get("args") or {}

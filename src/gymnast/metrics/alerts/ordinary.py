@@ -22,7 +22,7 @@ _MOST_EPOCHS = 10
 
 @dataclass(frozen=True)
 class Usual:
-    """The usual range of one setting, and what is wrong below and above it (ids of causes; None where nothing is)."""
+    """The usual range of one setting, and what is wrong below and above it (ids of causes; None if nothing is)."""
 
     key: str
     low: float
@@ -36,7 +36,7 @@ class Usual:
     """How it is read, where it is not simply the number of its key."""
 
     def of(self, facts: Facts) -> float | None:
-        """The run's value; None where it has none, or where it has no effect."""
+        """The run's value; None if it has none, or where it has no effect."""
         if not self.matters(facts):
             return None
         if self.value is None:

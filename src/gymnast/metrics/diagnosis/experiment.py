@@ -42,7 +42,7 @@ def next_experiment(
     tried: Sequence[Mapping[str, Any]] = (),
     saved: Resolved | None = None,
 ) -> Experiment | None:
-    """The command for the first cause whose change has not been tried; None where nothing is left to change.
+    """The command for the first cause whose change has not been tried; None if nothing is left to change.
 
     `tried` are the configs of other runs, whose settings need not be tried again. `saved` is the run's config where it may be
     used; a run from elsewhere that names code is only read.

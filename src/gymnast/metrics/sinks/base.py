@@ -14,7 +14,7 @@ Row = Mapping[str, float | None]
 
 
 def _silent(sentence: str) -> None:
-    """Nobody listens."""
+    """There is no listener."""
 
 
 class Sink(ABC):
@@ -38,7 +38,7 @@ class Sink(ABC):
 
     @abstractmethod
     def write(self, row: Row) -> None:
-        """One row of all metrics, in the order of the steps; None where there is no value."""
+        """One row of all metrics, in the order of the steps; None for a missing value."""
 
     def amend(self, step: int, metrics: Row) -> None:
         """What became known later of the row of env step `step`; an evaluation next to training ends after its row."""

@@ -143,7 +143,7 @@ class RowOrder:
         return place
 
     def completed_by(self, head: Mapping[str, Any]) -> int | None:
-        """The place of the row that an amending line completes; None where a later attempt will replace that row."""
+        """The place of the row that an amending line completes; None if a later attempt will replace that row."""
         place = bisect_left(self.steps, head[AMENDS])
         if place < len(self.steps) and self.steps[place] == head[AMENDS]:
             return place
@@ -240,7 +240,7 @@ def _head(line: bytes) -> dict[str, Any] | None:
 
 
 def parse_row(line: bytes) -> dict[str, Any] | None:
-    """One line of a metrics file, from whole JSON; None where it is no row."""
+    """One line of a metrics file, from whole JSON; None if it is not a row."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

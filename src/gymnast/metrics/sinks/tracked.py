@@ -34,7 +34,7 @@ PATIENCE = 5.0
 
 
 class TrackedSink(Sink):
-    """Starts the process with the first row, and hears how it fares."""
+    """Starts the process with the first row, and reads its reports."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -52,7 +52,7 @@ class TrackedSink(Sink):
 
     @classmethod
     def check_package(cls) -> None:
-        """A MissingPackageError where the tracker is not installed; nothing is imported."""
+        """A MissingPackageError if the tracker is not installed; nothing is imported."""
         if importlib.util.find_spec(cls.module) is None:
             raise MissingPackageError(f"The sink '{cls.name}'", package=f"gymnast[{cls.name}]")
 
@@ -131,7 +131,7 @@ class Spool:
         self._path, self._attempt, self._limit = run_folder / FOLDER / HISTOGRAMS, attempt, limit
 
     def add(self, step: int, found: Mapping[str, Histogram]) -> bool:
-        """Append those of one env step; False where there is no room for them."""
+        """Append those of one env step; False if there is no room left."""
         content = {name: one.as_json() for name, one in found.items()}
         line = json.dumps({"attempt": self._attempt, "env_steps": step, "histograms": content}).encode() + b"\n"
         self._path.parent.mkdir(exist_ok=True)

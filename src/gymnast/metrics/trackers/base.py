@@ -1,4 +1,4 @@
-"""What every tracker is told, and what it must do."""
+"""What every tracker receives, and what it must do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TrackerError(Exception):
 
 
 class TrackerRefusedError(TrackerError):
-    """A tracker will not work in this process, however often it is tried: nobody has logged in, say."""
+    """A tracker cannot work in this process, however often it is tried: for example, without a login."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def open(self) -> int | None:
-        """Connect. Returns how many events of this run have arrived so far, or None where the other side cannot tell."""
+        """Connect. Returns how many events of this run have arrived so far, or None if the other side cannot tell."""
 
     @abstractmethod
     def write(self, event: Event, number: int) -> None:
@@ -100,4 +100,4 @@ class Tracker(ABC):
 
     @abstractmethod
     def close(self, outcome: Outcome) -> None:
-        """All is written. A TrackerError where not everything has arrived."""
+        """All is written. A TrackerError if not everything has arrived."""

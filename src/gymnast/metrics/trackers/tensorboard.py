@@ -37,7 +37,7 @@ class TensorBoard(Tracker):
         self._seconds = 0.0
 
     def open(self) -> int | None:
-        """Nothing has arrived where somebody deleted the files."""
+        """If the files were deleted, nothing has arrived."""
         is_new = not any(self._folder.glob("events.out.tfevents.*"))
         self._writer = EventFileWriter(str(self._folder))
         self.url = f"tensorboard --logdir {shlex.quote(str(self._folder.parent.parent))}"

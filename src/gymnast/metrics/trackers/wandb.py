@@ -74,7 +74,7 @@ class Wandb(Tracker):
             self._run.log(values, step=number)
 
     def close(self, outcome: Outcome) -> None:
-        """Finish the run; a TrackerError where the server has not taken all of it in time."""
+        """Finish the run; a TrackerError if the server has not taken all of it in time."""
         with _failures_in_words():
             self._run.summary["solved"] = outcome.solved
             if outcome.reason:

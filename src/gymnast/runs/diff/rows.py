@@ -175,7 +175,7 @@ def _same(a: Row, b: Row, name: str) -> bool:
     ours, theirs = a.get(name), b.get(name)
     if ours != theirs or type(ours) is not type(theirs):
         return False
-    # Zeros have a sign, and a null may stand for a number that was not finite; most numbers are neither.
+    # Zeros have a sign, and a null may mean a number that was not finite; most numbers are neither.
     return bool(ours) or repr(_told(a, name)) == repr(_told(b, name))
 
 

@@ -64,7 +64,7 @@ class Scored:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of the mean; none after one episode, and none is needed beside an exact value."""
+        """The 95 % confidence interval of the mean; none after one episode, and none is needed for an exact value."""
         if self.exact is not None or self.episodes < 2:
             return None
         half = NORMAL * self.std / math.sqrt(self.episodes)
@@ -79,7 +79,7 @@ class Film:
     label: str
     about: dict[str, Any]
     data: str | None
-    """The file as base64; None where it is too large."""
+    """The file as base64; None if it is too large."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def gather(run: Run) -> Report:
 
 
 class _Columns:
-    """The numbers that curves and scores need, taken from rows on their way to somebody else."""
+    """The numbers that curves and scores need, taken from rows as they are read for something else."""
 
     def __init__(self) -> None:
         self.values: dict[str, list[tuple[float, float]]] = {}
@@ -171,7 +171,7 @@ class _Columns:
             yield row
 
     def line(self, name: str, label: str, colour: int) -> Line | None:
-        """The curve of a metric; None where it has no value."""
+        """The curve of a metric; None if it has no value."""
         points = self.values.get(name)
         if not points:
             return None

@@ -33,7 +33,7 @@ class Words:
         os.dup2(2, 1)
 
     def __call__(self, kind: str, text: str = "") -> None:
-        """Say it, unless nobody listens any more."""
+        """Report it, unless the reader is gone."""
         with contextlib.suppress(OSError):
             os.write(self._out, json.dumps({"kind": kind, "text": text}).encode() + b"\n")
 

@@ -48,7 +48,7 @@ class Sending:
         return self._tracker is not None
 
     def advance(self) -> int:
-        """Send what is new and return how many events that were; a TrackerError where the tracker does not take it.
+        """Send what is new and return how many events that were; a TrackerError if the tracker does not take it.
 
         After one, nothing is tried for a while.
         """
@@ -107,13 +107,13 @@ class Sending:
 
 
 def about(run: Run, pid: int = 0) -> About:
-    """What a tracker is told of a run, without secrets."""
+    """What a tracker receives about a run, without secrets."""
     created = datetime.fromisoformat(run.status().created).timestamp()
     return About(run.id, run.folder, redact_tree(run.config()), created, pid)
 
 
 def only_one(run: Run, name: str) -> RunLock:
-    """The right to send this run to this tracker; a UsageError where another process does it."""
+    """The right to send this run to this tracker; a UsageError if another process does it."""
     folder = run.folder / FOLDER / f"{name}.lock"
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -33,7 +33,7 @@ Range = tuple[float | None, float | None]
 
 
 def save_workspace(run: Run, entity: str | None = None) -> str:
-    """Make the workspace and return its address; a GymnastError where W&B cannot be reached or nobody is logged in."""
+    """Make the workspace and return its address; a GymnastError if W&B cannot be reached or there is no login."""
     try:
         import wandb
         import wandb_workspaces  # noqa: F401 - whether it is there

@@ -33,7 +33,7 @@ KEPT = 1000
 MOST_REPORTS = 500
 """Per iteration in the trace."""
 SHORTEST = 1e-5
-"""A shorter stay in a stage is none: somebody looked and there was nothing to do."""
+"""A shorter stay in a stage does not count: there was nothing to do."""
 STAGES = ("env", "policy", "learn", "eval", "checkpoint", "video")
 HOW_TO_OPEN = (
     "open it at https://ui.perfetto.dev (nothing is uploaded), or in a browser that still has chrome://tracing"
@@ -48,7 +48,7 @@ class StageRow(NamedTuple):
     seconds: float
     share: float
     calls: int | None
-    """None where it makes no sense."""
+    """None if it makes no sense."""
     per_step_us: float | None
 
     def cells(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A word at the start of a run whose envs are all the same (RUN-11)."""
+"""A warning at the start of a run whose envs are all the same (RUN-11)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Copies:
         self._suspicious = self._n_envs > 1 and starts_alike(obs)
 
     def check(self) -> list[str]:
-        """What to know about copies of an env that plays the same under every seed; nothing where copies differ."""
+        """What to know about copies of an env that plays the same under every seed; nothing if copies differ."""
         if not self._suspicious:
             return []
         self._suspicious = False

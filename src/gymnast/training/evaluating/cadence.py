@@ -62,7 +62,7 @@ class EvalBudget:
     def expected_length(self, trained: float | None) -> float | None:
         """Of an episode: the longer mean of training and the last evaluation, where no episode has ended the time limit.
 
-        None where nothing is known. A greedy policy may run to the time limit where the sampled one does not, and the
+        None if nothing is known. A greedy policy may run to the time limit where the sampled one does not, and the
         reverse; the longer of both never leads to too many evaluations.
         """
         return max(trained or 0.0, self.length) or self.time_limit
@@ -156,7 +156,7 @@ class EvalCadence:
             expected = self.budget.expected_length(length)
             if expected is None or not self.budget.affords(env_steps, return_mean, expected):
                 return False
-            # Not before the share is expected to have room again: until then nobody waits for this evaluation's result.
+            # Not before the share is expected to have room again: until then, this evaluation's result is not waited for.
             self.next_at = self.budget.room_after(expected)
         self.started = True
         self.next_at = max(env_steps + self.every, self.next_at)
@@ -187,7 +187,7 @@ class EvalCadence:
         return (stated or FULL_EPISODES) * (horizon or UNKNOWN_HORIZON)
 
     def state(self) -> dict[str, Any]:
-        """Where it stands, for the checkpoint."""
+        """Its state, for the checkpoint."""
         kept: dict[str, Any] = {"started": self.started, "next_at": self.next_at, "undecided": self.undecided}
         if self.budget is not None:
             kept |= {"spent": self.budget.spent, "length": self.budget.length}

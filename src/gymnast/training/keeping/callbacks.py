@@ -1,4 +1,4 @@
-"""What a Python program hears of its training, and how it ends it: callbacks.
+"""How a Python program follows its training, and how it ends it: callbacks.
 
 A callback is any object with some of the methods of `Callback`; a plain function is called with every row. They are called in
 the thread that trains, between two iterations.
@@ -27,10 +27,10 @@ class Evaluated:
     """One evaluation and what it is about."""
 
     env_steps: int
-    """Of the weights that were judged; training may be further already."""
+    """Of the evaluated weights; training may already be further."""
     evaluation: Evaluation
     verdict: Verdict | None
-    """Next to the env's threshold; None where it has none."""
+    """Next to the env's threshold; None if it has none."""
 
     @property
     def mean(self) -> float:
@@ -62,7 +62,7 @@ class Callback:
         """A checkpoint is on disk, whole."""
 
     def on_end(self, result: TrainResult | None) -> None:
-        """The run is over and saved; None where an error ended it."""
+        """The run is over and saved; None if an error ended it."""
 
 
 class Listeners:

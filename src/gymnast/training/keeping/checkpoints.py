@@ -42,7 +42,7 @@ class Best:
 
     @property
     def evaluation(self) -> tuple[float | None, int | None]:
-        """The best score of an evaluation and its step; None where there was none yet."""
+        """The best score of an evaluation and its step; None if there was none yet."""
         if self.evaluated:
             return (self.score, self.step)
         return (None, None)
@@ -210,7 +210,7 @@ class Checkpoints:
         self._bulk.forget()
         if self._saver.best is not None:
             self._saver.save(self._saver.best, best=True, latest=False, metrics_file=self.run.metrics_path)
-        # What was saved is gone: the coming boundary is saved, and this one, where it can be gone on from.
+        # What was saved is gone: save the next boundary, and this one if a run can resume from it.
         self.kept.saved_at, self.kept.next_save = -1, self._trainer.counters.env_steps
         if self.held is not None and self.held.bulk:
             self.held = None  # what it refers to is gone, and the coming one is saved whole
@@ -223,7 +223,7 @@ class Checkpoints:
         )
 
     def finish(self, reason: str) -> None:
-        """Wait until everything is on disk; a CheckpointError where the end of the run is not."""
+        """Wait until everything is on disk; a CheckpointError if the end of the run is not."""
         self._saver.close()
         self._prune_bulk()
         if self._saver.failure is not None:

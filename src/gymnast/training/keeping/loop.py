@@ -94,7 +94,7 @@ class Loop:
             self.log.close()
 
     def _iterate(self) -> str:
-        """All iterations; returns why there are no more."""
+        """Run all iterations; returns why they ended."""
         trainer = self.trainer
         if self.rounds.cadence.undecided and (ended := self._catch_up()) is not None:
             return ended
@@ -172,7 +172,7 @@ class Loop:
         return reason
 
     def _drains(self) -> bool:
-        """Whether envs must stand still at the next boundary, because all of the run is saved there or it ends."""
+        """Whether envs must pause at the next boundary, because the whole run is saved there or ends."""
         counters, plan = self.trainer.counters, self.trainer.plan
         steps = counters.env_steps + self.trainer.steps_per_iteration
         due = steps >= min(self.checkpoints.kept.next_save, plan.env_steps)
@@ -257,7 +257,7 @@ class Loop:
     # ---- the end ---------------------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
-        """For the run's status: where it stands."""
+        """The progress, for the run's status."""
         counters = self.trainer.counters
         best_return, best_at = self.checkpoints.kept.best.evaluation
         return {

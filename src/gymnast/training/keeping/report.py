@@ -158,7 +158,7 @@ class Reporter:
 
     @contextmanager
     def display(self, catalogue: Catalogue, config: RunConfig, run_id: str) -> Iterator[None]:
-        """The live table, or plain lines where there is no terminal; nothing when quiet."""
+        """The live table, or plain lines without a terminal; nothing with --quiet."""
         if self.quiet or self.console is None:
             yield
             return

@@ -35,10 +35,10 @@ class TrainResult:
     alerts: int = 0
     """How many kinds of alerts there were, not counting mere information."""
     weights_at: int | None = None
-    """Env steps of weights that were saved where the run cannot go on exactly; `env_steps` is where it can."""
+    """Env steps of weights that were saved where the run cannot resume exactly; `env_steps` is where it can."""
 
     unshown: Unshown | None = None
-    """What is left to be filmed once the process has ended; None where nothing is, or films are made already."""
+    """What is left to be filmed once the process has ended; None if nothing is, or films are made already."""
 
     def __repr__(self) -> str:
         """Short enough for the last line of a notebook's cell."""

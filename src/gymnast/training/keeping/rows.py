@@ -1,4 +1,4 @@
-"""The row of one iteration: what the trainer measured, and where the run stands."""
+"""The row of one iteration: what the trainer measured, and the progress of the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RowMaker:
     steps_at_start: int
     """Env steps when this attempt began."""
     frames: float | None = field(init=False)
-    """Frames of the env per env step; None where the policy decides."""
+    """Frames of the env per env step; None if the policy decides."""
 
     def __post_init__(self) -> None:
         self._on_gpu = self.trainer.about.device.type == "cuda"

@@ -162,7 +162,7 @@ class RunLog:
             ) from error
 
     def _tell(self, say: Callable[[Sink], None]) -> None:
-        """Tell every sink; one that fails is told nothing more, and the training goes on."""
+        """Call every sink; one that fails gets nothing more, and the training goes on."""
         for sink in list(self._sinks):
             try:
                 say(sink)

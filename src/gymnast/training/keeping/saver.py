@@ -29,7 +29,7 @@ class CheckpointSaver:
         self.best: checkpoint.Packed | None = None
         """The newest one that was the best, for a run folder that must be made again."""
         self.landed: list[int] = []
-        """Steps of checkpoints that are on disk, until somebody takes them."""
+        """Steps of checkpoints that are on disk and have not been reported yet."""
 
     def save(
         self, packed: checkpoint.Packed, *, best: bool, metrics_file: Path, latest: bool = True, newest: bool = False

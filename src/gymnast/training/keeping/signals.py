@@ -57,7 +57,7 @@ class StopRequest:
         if self.name is not None:
             raise KeyboardInterrupt
         if number == getattr(signal, "SIGALRM", None):
-            return  # not ours: nobody asked to stop
+            return  # not ours: this is no request to stop
         self.name = signal.Signals(number).name
         if self.keeps_boundary and hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, self._patience)

@@ -56,7 +56,7 @@ class Unshown:
 
 
 def left_unshown(run: Run, config: RunConfig, *, ran: float, expected: float | None) -> Unshown | None:
-    """What can be left to a fork: the films of a run too short for them. None where they are to be made here and now."""
+    """What can be left to a fork: the films of a run too short for them. None if they are to be made here and now."""
     if not time_for_films(config, ran):
         return None
     is_short = SHARE * ran < A_SECOND

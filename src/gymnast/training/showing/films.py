@@ -107,7 +107,7 @@ def _show(
         try:
             with video:
                 trace = play(paced)
-        except EnvError as error:  # some envs cannot be drawn; their episodes are told in the table
+        except EnvError as error:  # some envs cannot be drawn; their episodes are only in the table
             notes.append(f"No video of this run: {error}")
             trace = play(None)
         else:

@@ -32,7 +32,7 @@ class Paced:
         self._spent = self._probed = 0.0
         self._since = 0.0
         self.every = 1
-        """How many pictures one stands for."""
+        """How many pictures one replaces."""
 
     @property
     def black(self) -> bool:

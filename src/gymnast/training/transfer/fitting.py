@@ -57,7 +57,7 @@ def fit(own: Mapping[str, Tensor], source: Mapping[str, Tensor]) -> list[Part]:
         parts.append(Part(layer, why))
     actor_loaded = any(part.loaded and part.name in ends and part.name.startswith("actor.") for part in parts)
     if not actor_loaded:
-        # The spread of actions that nobody chose would end exploration before it began.
+        # The spread of actions that were never chosen would end exploration before it began.
         parts = [Part(LOG_STD, "without the actor's output layer") if _is_spread(part) else part for part in parts]
     return parts + [Part(layer, "not in the new network", new=False) for layer in theirs if layer not in layers]
 

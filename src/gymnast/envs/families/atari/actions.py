@@ -21,7 +21,7 @@ class ActionSet:
     full: bool
     """Whether there is one that the game itself does not use."""
     indices: tuple[int, ...]
-    """Where each stands among ALE's own actions: all 18 where `full`, else those the game uses."""
+    """The index of each among ALE's own actions: all 18 if `full`, otherwise those the game uses."""
     fires: bool
     """Whether FIRE is among ALE's own actions; the agent itself need not have it."""
 

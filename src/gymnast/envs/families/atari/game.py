@@ -80,7 +80,7 @@ class AtariGame(gym.Env[np.ndarray, int]):
 
     @property
     def unstacked_space(self) -> spaces.Space:
-        """Of a single observation: one frame of the stack, or all of what is no stack."""
+        """Shape of a single observation: one frame of the stack, or everything without a stack."""
         if self.protocol.obs != "pixels":
             return self.observation_space
         whole = self._view.space

@@ -19,7 +19,7 @@ from gymnast.envs.registry import env_spec
 from gymnast.errors import MissingPackageError, UsageError
 
 FOLDER = "ALE_ROMS_DIR"
-"""The environment variable by which ale-py is told of another folder of ROMs."""
+"""The environment variable that names another folder of ROMs for ale-py."""
 
 
 def ale_py() -> Any:

@@ -32,7 +32,7 @@ class BanditEnv(gym.Env[Any, np.int64]):
             self.initial_state_distrib = np.ones(1)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """A new episode; means that are not given are drawn anew."""
+        """Start an episode; means that are not given are drawn again."""
         super().reset(seed=seed)
         self._game.generators = [self.np_random]
         self._game.start(0)

@@ -20,7 +20,7 @@ class Rules:
     arms: int = 0
     """How many; as many as there are means or weights, else 10, when not given."""
     means: Sequence[float] | None = None
-    """Expected reward of each arm, the same in all episodes; None draws them anew for every episode."""
+    """Expected reward of each arm, the same in all episodes; None draws new ones for every episode."""
     rewards: str = "bernoulli"
     """`bernoulli` pays 1 with the arm's mean as its probability, `gaussian` the mean plus noise."""
     noise: float = 1.0

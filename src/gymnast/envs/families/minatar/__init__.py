@@ -23,7 +23,7 @@ KEYS = {"left": "left", "right": "right", "up": "up", "down": "down", "space": "
 
 
 def _keyboard(controls: Controls) -> KeyMap | None:
-    """By the labels of the actions; nobody but the preset knows those of a minimal set."""
+    """By the labels of the actions; only the preset knows those of a minimal set."""
     labels = controls.labels or EVERY_ACTION
     if len(labels) != int(controls.space.n):  # type: ignore[attr-defined]
         return None
