@@ -76,7 +76,7 @@ def did_you_mean(word: str, known: Iterable[str], *, limit: int = 3) -> str:
 
 
 def suggestion(names: Sequence[str]) -> str:
-    """` Did you mean a or b?`, or an empty string where there is nothing to suggest."""
+    """` Did you mean a or b?`, or an empty string if there is nothing to suggest."""
     quoted = [f"'{name}'" for name in names]
     if not quoted:
         return ""

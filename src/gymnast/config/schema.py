@@ -135,7 +135,7 @@ class PolicyConfig(Model):
     precision: Literal["auto", "float32", "tf32", "bf16"] = "auto"
     """Arithmetic of the CNN; weights stay float32. `auto` is bf16 where the machine computes with it, else float32."""
     hidden: list[PositiveInt] = Field(default_factory=lambda: [64, 64])
-    """Layers of actor and critic, behind the CNN where there is one."""
+    """Layers of actor and critic, behind the CNN if there is one."""
     critic_hidden: list[PositiveInt] | None = None
     """Layers of the critic when they differ from `hidden`; separate trunks only."""
     shared_trunk: bool = False

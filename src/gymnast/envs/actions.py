@@ -124,7 +124,7 @@ def plain(action: Any) -> Any:
 def random_actions(
     space: spaces.Space, n: int, random: np.random.Generator, mask: np.ndarray | None = None
 ) -> np.ndarray:
-    """Uniform actions for n envs; only possible ones where there is a mask."""
+    """Uniform actions for n envs; only possible ones if there is a mask."""
     if is_composite(space):
         pieces = [random_actions(leaf, n, random).reshape(n, -1) for leaf in parts(space)]
         return np.concatenate(pieces, -1).astype(np.float32)

@@ -22,7 +22,7 @@ class Choice(NamedTuple):
     value: float
     """Expected return in the learner's reward scale; 0 without a critic."""
     probabilities: np.ndarray | None
-    """Of each action, where there is one discrete choice."""
+    """Of each action, if there is one discrete choice."""
     log_prob: float
     """Of the action, as the policy samples."""
 

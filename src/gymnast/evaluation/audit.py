@@ -150,7 +150,7 @@ def _spread(values: np.ndarray) -> dict[str, Any]:
 
 
 def histogram(rewards: np.ndarray) -> list[dict[str, float]]:
-    """Counts by value where there are few values, else by equal bins."""
+    """Counts by value if there are few values, else by equal bins."""
     values, counts = np.unique(rewards, return_counts=True)
     if len(values) <= BINS:
         return [{"low": float(v), "high": float(v), "count": int(c)} for v, c in zip(values, counts, strict=True)]

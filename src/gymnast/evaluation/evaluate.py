@@ -80,7 +80,7 @@ class Evaluation:
 
     @property
     def score(self) -> float:
-        """What the evaluation counts: the exact expectation where there is one."""
+        """What the evaluation counts: the exact expectation if there is one."""
         if self.exact is None:
             return self.mean
         return self.exact

@@ -12,7 +12,7 @@ class Judged(NamedTuple):
     vec_steps: int
     """Of the weights that were evaluated."""
     score: float
-    """The exact expected return where there is one, else the mean over episodes."""
+    """The exact expected return if there is one, else the mean over episodes."""
     solved: bool = False
     """Whether it solved the env."""
 

@@ -42,7 +42,7 @@ class Verdict:
     """One evaluation next to the threshold of its env."""
 
     score: float
-    """The exact expected return where there is one, else the mean over episodes."""
+    """The exact expected return if there is one, else the mean over episodes."""
     threshold: float
     exact: bool = False
     error: float = 0.0
@@ -150,7 +150,7 @@ def verdict_of(
 ) -> Verdict | None:
     """The verdict on an evaluation's metrics; None without an evaluation or a threshold.
 
-    An exact expectation decides where there is one. A mean must lie `standard_errors` above the threshold.
+    An exact expectation decides if there is one. A mean must lie `standard_errors` above the threshold.
     """
     if threshold is None:
         return None

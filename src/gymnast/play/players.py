@@ -23,7 +23,7 @@ class Move(NamedTuple):
     value: float | None = None
     """What the player expects from here, where it knows."""
     probabilities: np.ndarray | None = None
-    """Of each action, where there is one discrete choice."""
+    """Of each action, if there is one discrete choice."""
 
 
 class Player(Protocol):

@@ -220,7 +220,7 @@ def parts(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def nested(arrays: dict[str, Any], in_parts: bool) -> dict[str, Any]:
-    """The saved form of a boundary: parts of the observation under `obs`, and `mask` even where there is none."""
+    """The saved form of a boundary: parts of the observation under `obs`, and `mask` even if there is none."""
     others = {name: value for name, value in arrays.items() if not name.startswith("obs")}
     if not in_parts:
         obs = arrays["obs"]

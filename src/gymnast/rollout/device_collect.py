@@ -112,7 +112,7 @@ class DeviceCollector:
         self._envs.reset(seeds, self.rollout.first_row)
 
     def _publish(self) -> None:
-        """Give the weights to the copy that acts, where there is one."""
+        """Give the weights to the copy that acts, if there is one."""
         if self.policy is self._learning:
             return
         self._acting.values.copy_(self._weights.values)

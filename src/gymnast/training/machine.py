@@ -18,7 +18,7 @@ from gymnast.policies.base import Policy
 
 
 def choose_device(name: str, *, images: bool = False) -> tuple[torch.device, str]:
-    """The device and the reason; small networks are faster on the CPU even where there is a GPU."""
+    """The device and the reason; small networks are faster on the CPU even if there is a GPU."""
     if name == "auto":
         if not torch.cuda.is_available():
             return torch.device("cpu"), "no GPU found"

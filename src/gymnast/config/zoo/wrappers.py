@@ -1,4 +1,4 @@
-"""Wrapper classes the zoo names, as ours where there is an equal one."""
+"""Wrapper classes the zoo names, as ours if there is an equal one."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Layout:
         self.labels = _labels(action_space, names.actions)
 
     def place(self, name: str, index: int | None) -> tuple[str, int]:
-        """Part of the observation and number in it; a sentence where there is no such number."""
+        """Part of the observation and number in it; a sentence if there is no such number."""
         if name in self.components and index is None:
             return "", self.components[name]
         if name and name not in self.parts:
@@ -74,7 +74,7 @@ def _size(space: spaces.Space) -> int:
 
 
 def _labels(space: spaces.Space, labels: Sequence[str]) -> dict[str, int]:
-    """Numbers of the actions by label, where there is one for each."""
+    """Numbers of the actions by label, if there is one for each."""
     if isinstance(space, spaces.Discrete) and len(labels) == space.n:
         return {label: number for number, label in enumerate(labels)}
     return {}

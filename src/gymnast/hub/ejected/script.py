@@ -178,7 +178,7 @@ def _executed(action: spaces.Space) -> str:
 
 
 def _random_actions(facts: Facts) -> str:
-    """A step of the warm-up with uniform actions, drawn as the run drew them; only possible ones where there is a mask."""
+    """A step of the warm-up with uniform actions, drawn as the run drew them; only possible ones if there is a mask."""
     action = facts.action_space
     if facts.mask:
         scores = "scores = np.where(rollout.mask[t], random.random(rollout.mask[t].shape), -1.0)"

@@ -1,4 +1,4 @@
-"""Charts in a terminal: dots of braille, eight to a character, or plain signs where there is no UTF-8."""
+"""Charts in a terminal: dots of braille, eight to a character, or plain signs if there is no UTF-8."""
 
 from __future__ import annotations
 

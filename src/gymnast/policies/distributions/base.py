@@ -11,7 +11,7 @@ from torch import Tensor
 class Distribution(Protocol):
     """Functions of a parameter tensor [B, n_params], with the derivatives that training needs.
 
-    Parameters are the network's outputs followed by free ones (log standard deviations), where there are any.
+    Parameters are the network's outputs followed by free ones (log standard deviations), if there are any.
     """
 
     n_params: int

@@ -12,7 +12,7 @@ SOLVED, LEARNING = "solved", "learning"
 
 
 def headline(report: Report) -> str:
-    """The verdict in one sentence: that of the evaluations where there is one, else the diagnosis."""
+    """The verdict in one sentence: that of the evaluations if there is one, else the diagnosis."""
     return report.diagnosis.verdict
 
 

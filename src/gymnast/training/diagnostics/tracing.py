@@ -41,7 +41,7 @@ class Hashes:
 
 
 class HashObserver:
-    """Hashes the batch, and the gradient and weights of every update; writes them where there is a file."""
+    """Hashes the batch, and the gradient and weights of every update; writes them if there is a file."""
 
     def __init__(self, flat: FlatParameters, file: TraceFile | None = None) -> None:
         self.hashes = Hashes()

@@ -37,7 +37,7 @@ from gymnast.training.machine import keep_freed_memory
 from gymnast.training.trainer import policy_tensors
 
 NICENESS = 5
-"""Training goes first where there are not enough cores for both."""
+"""Training goes first if there are not enough cores for both."""
 HELD = (signal.SIGINT, signal.SIGTERM)
 START_SECONDS = 60.0
 """What a new worker may take beyond the timeout: it imports torch, on a busy machine perhaps."""

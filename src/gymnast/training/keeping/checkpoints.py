@@ -240,7 +240,7 @@ class Checkpoints:
 
 
 def score_of(row: Row) -> tuple[float | None, bool]:
-    """What counts in a comparison of weights, and whether an evaluation gave it: its exact expectation where there is one."""
+    """What counts in a comparison of weights, and whether an evaluation gave it: its exact expectation if there is one."""
     if row.get("eval/return_mean") is None:
         return row.get("rollout/return_mean"), False
     exact = row.get("eval/exact_return")

@@ -29,7 +29,7 @@ class StopRules:
     """The thresholds of a plan's tasks that are trained on at the same time; empty without one."""
 
     def verdict(self, row: Mapping[str, float | None], env_steps: int | None = None) -> Verdict | None:
-        """This row's evaluation next to the threshold; the exact expectation decides where there is one."""
+        """This row's evaluation next to the threshold; the exact expectation decides if there is one."""
         if self.tasks:
             return verdict_of_tasks(row, self.tasks, self.standard_errors, env_steps)
         return verdict_of(row, self.threshold, self.standard_errors, env_steps)

@@ -18,7 +18,7 @@ FILMS = 0.8
 
 
 def time_for_films(config: RunConfig, ran: float) -> float:
-    """Seconds for films and tables at the end of a run that took `ran`; 0 where there are to be none."""
+    """Seconds for films and tables at the end of a run that took `ran`; 0 if there are to be none."""
     wanted, seconds = _wanted(config), FILMS * allowance(ran)
     if not (wanted.video or wanted.table) or seconds < WORTH_IT:
         return 0.0
