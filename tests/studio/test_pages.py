@@ -237,7 +237,7 @@ def test_pages_say_what_to_do_where_nothing_is(page: Any, studio: Studio) -> Non
     page.goto("/compare")
     expect(page.get_by_text("Nothing to compare yet")).to_be_visible()
     page.goto("/?q=nosuchrun")
-    expect(page.get_by_text("No run fits")).to_be_visible()
+    expect(page.get_by_text("No run matches")).to_be_visible()
 
 
 def test_dark_light_and_the_keys(page: Any) -> None:

@@ -39,7 +39,7 @@ TAGS_AT_LEAST = 12
 
 
 def list_runs(
-    env: Annotated[str | None, typer.Option("--env", help="Only this environment; * stands for anything.")] = None,
+    env: Annotated[str | None, typer.Option("--env", help="Only this environment; * matches anything.")] = None,
     algo: Annotated[str | None, typer.Option("--algo", help="Only this algorithm.")] = None,
     config: Annotated[str | None, typer.Option("--config", help="Only this config, e.g. 'CartPole-v1:*'.")] = None,
     status: Annotated[

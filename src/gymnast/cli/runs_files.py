@@ -49,7 +49,7 @@ def prune(
     status: Annotated[
         list[str] | None, typer.Option("--status", help="Only runs in this state, e.g. failed; repeatable.")
     ] = None,
-    env: Annotated[str | None, typer.Option("--env", help="Only this environment; * stands for anything.")] = None,
+    env: Annotated[str | None, typer.Option("--env", help="Only this environment; * matches anything.")] = None,
     checkpoints: Annotated[
         bool, typer.Option("--checkpoints", help="Keep the runs; delete their checkpoints except best and last.")
     ] = False,

@@ -75,7 +75,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Text:
-    """The name of an action or of a component's value, which stands for its number in a comparison."""
+    """The name of an action or of a component's value, which means its number in a comparison."""
 
     value: str
     at: int
@@ -127,7 +127,7 @@ class Expression:
         return (node for node in _walk(self.tree) if isinstance(node, Reference))
 
     def refuse(self, at: int, what: str) -> ExpressionError:
-        """An error about what stands at a place."""
+        """An error about the text at a place."""
         return ExpressionError(f"character {at + 1} of '{self.text}': {what}")
 
 

@@ -246,7 +246,7 @@ class _Generator(GenerateJsonSchema):
         if model is DrawnRange:  # a list or one value will do
             pair = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
             return {"anyOf": [pair, {"type": ["number", "string"]}, made]}
-        if model is TermConfig:  # a shaper's arguments may stand next to it, and the text of an expression is enough
+        if model is TermConfig:  # a shaper's arguments may come with it, and the text of an expression is enough
             return {"anyOf": [{"type": "string"}, {**made, "additionalProperties": True}]}
         return made
 

@@ -176,7 +176,7 @@ def _check_keys(name: str, changes: Mapping[str, Any], known: Mapping[str, Any])
 
 
 def _check_envs(config: RunConfig, plan: PlanConfig) -> None:
-    """Each task's env section as a whole; a mistake is told with the key it is in."""
+    """Each task's env section as a whole; a mistake is reported with its key."""
     base = config.env.model_dump()
     for name, task in plan.tasks.items():
         try:

@@ -12,7 +12,7 @@ DEEPEST = 50
 MOST_COLUMNS = 200
 """Lines of usual files are shorter."""
 MOST_NODES = 100_000
-"""Values after every alias has been replaced by what it stands for; the largest file of rl-zoo has a few thousand."""
+"""Values after every alias has been expanded; the largest file of rl-zoo has a few thousand."""
 
 
 @dataclass

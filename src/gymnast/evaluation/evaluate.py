@@ -196,8 +196,8 @@ def evaluate(
 ) -> Evaluation:
     """Play `episodes` whole episodes on `envs`; nothing about the policy changes.
 
-    With `steps` every slot plays its share of them and then its last episode to the end. `on_episode` hears of how many episodes,
-    or steps, have been played. An episode of more than `most_steps` is an error.
+    With `steps` every slot plays its share of them and then its last episode to the end. `on_episode` is called with
+    how many episodes, or steps, have been played. An episode of more than `most_steps` is an error.
     """
     most_steps = most_steps or MAX_EPISODE_STEPS
     quota = Quota(envs.n_envs, episodes, steps)

@@ -113,7 +113,7 @@ def _message(session: Session, view: View) -> str:
     if view.note:
         return f"{view.note}: press another key"
     if view.paused:
-        return "paused: P goes on, N makes one step"
+        return "paused: P continues, N makes one step"
     if view.waiting:
         meaning = {}
         if session.person:

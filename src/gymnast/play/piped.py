@@ -50,7 +50,7 @@ class Front:
     """Plays a session for the process at the other end."""
 
     def __init__(self, session: Session, title: str, out: BinaryIO, course: Course, blind: Blind | None = None) -> None:
-        """`course` hears the session's steps. `blind` stands in for pictures where the env draws none."""
+        """`course` gets the session's steps. `blind` replaces pictures if the env draws none."""
         self._session, self._title, self._out = session, title, out
         self._course, self._blind = course, blind
         self._wishes: queue.SimpleQueue[bytes] = queue.SimpleQueue()

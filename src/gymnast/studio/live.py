@@ -90,7 +90,7 @@ class _Page:
             task.cancel()
 
     def leave(self) -> None:
-        """Nobody hears any more."""
+        """The reader is gone."""
         for topic in list(self._tasks):
             self._end(topic)
 

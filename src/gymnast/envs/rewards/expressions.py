@@ -148,7 +148,7 @@ class _Compiler:
         return partial(_number_of_action, place=place or 0)
 
     def _without_texts(self, left: Node, right: Node) -> tuple[Node, Node]:
-        """A comparison with the numbers that texts stand for."""
+        """A comparison with the numbers that texts mean."""
         if isinstance(left, Text):
             left, right = right, left
         if isinstance(right, Text):

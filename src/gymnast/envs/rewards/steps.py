@@ -82,7 +82,7 @@ def _labels(space: spaces.Space, labels: Sequence[str]) -> dict[str, int]:
 
 @dataclass(slots=True)
 class States:
-    """Where all env copies are: what is seen, and what is said beside it."""
+    """Where all env copies are: observations, and infos next to them."""
 
     obs: Observation
     """[N, …], or a dict of such arrays."""

@@ -1,7 +1,7 @@
 """Every wrapper by name: what it is, where it runs, and in which orders it can stand.
 
 The order in a config is the order of application, innermost first. Wrappers that repeat steps, change actions or end
-episodes run around each env; the others work on the whole batch at once. So one of the former can stand behind one of
+episodes run around each env; the others work on the whole batch at once. So one of the former can come after one of
 the latter only where both orders give the same.
 """
 

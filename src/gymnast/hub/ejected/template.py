@@ -70,7 +70,9 @@ def fill(text: str, flags: Collection[str], tokens: Mapping[str, str]) -> str:
 def words(text: str, what: str) -> str:
     """Text for a docstring or a comment of the script; anything that could end it there is refused."""
     if not isinstance(text, str) or len(text) > 200 or _WORDS.fullmatch(text) is None:
-        raise UsageError(f"{what} is {str(text)[:80]!r}: that cannot stand in a script, so the run is not ejected.")
+        raise UsageError(
+            f"{what} is {str(text)[:80]!r}: that cannot be written into a script, so the run is not ejected."
+        )
     return text
 
 

@@ -12,7 +12,7 @@ _LOOKS = 3
 """Closer looks at the rollout's actions in a row: they come once in a while, not in every row."""
 _SAMPLES = 100
 _PER_CHOICE = 10
-"""Env steps, in all and per choice, before the first rollout is judged."""
+"""Env steps, in all and per choice, before the first rollout is checked."""
 _SPREADS = (0.1, 10.0)
 """Times the std of uniform play within which a first policy's is fine: Gaussians begin with 1, whatever the bounds are."""
 _TRIED = 0.3
@@ -161,10 +161,10 @@ def constant_action(now: Now, threshold: float) -> Numbers | None:
 
 
 def _begins_free(now: Now) -> bool:
-    """Whether this row is the first rollout of new weights, long enough to judge, and no mask ruled an action out.
+    """Whether this row is the first rollout of new weights, long enough to check, and no mask ruled an action out.
 
     What `env.action_mask` says does not tell whether the env gives masks; the rollout does. A run of a version that did not
-    log it is not judged.
+    log it is not checked.
     """
     facts = now.facts
     if now.rows > 1 or facts.get("train.init_from"):

@@ -19,7 +19,7 @@ MARGIN = 0.04
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One line, with a band around it where it stands for several runs."""
+    """One line, with a band around it if it summarises several runs."""
 
     label: str
     x: Numbers

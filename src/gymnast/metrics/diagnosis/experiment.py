@@ -66,7 +66,7 @@ def next_experiment(
 def command(run: str, config: Mapping[str, Any], changes: Mapping[str, Any], saved: Resolved | None = None) -> str:
     """`gymnast train …` with the run's own settings and the changes; by way of a saved preset where its preset is gone.
 
-    `run` is an id, or the folder of a run that lies where commands do not look by themselves: the new one shall lie beside it.
+    `run` is an id, or the folder of a run in a place where commands do not look: the new one goes next to it.
     """
     where = []
     if Path(run).name != run:

@@ -43,6 +43,6 @@ export function Log({ id, running }) {
 }
 
 export function Report({ id, there }) {
-  if (!there) return html`<${Empty} title="No report yet"><p>It is written when the run ends, and made again by:</p><${Command} text=${`gymnast report ${id}`} /></${Empty}>`;
+  if (!there) return html`<${Empty} title="No report yet"><p>It is written when the run ends, and again by:</p><${Command} text=${`gymnast report ${id}`} /></${Empty}>`;
   return html`<iframe class="report" src=${`/files/${id}/report.html`} sandbox="" title="Report"></iframe>`;
 }

@@ -55,7 +55,7 @@ function show(plot, range) {
   if (xs.length === 0) return;
   const [min, max] = range ?? [xs[0], xs.at(-1)];
   if (min < max) plot.setScale("x", { min, max });
-  else plot.setScale("x", { min: min / 2, max: 1.5 * max || 1 }); // a single point stands in the middle
+  else plot.setScale("x", { min: min / 2, max: 1.5 * max || 1 }); // a single point goes into the middle
 }
 
 // uPlot wants one x for all; points that a series lacks are null there, and lines go on across them.

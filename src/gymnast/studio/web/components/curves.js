@@ -39,7 +39,7 @@ export function Curves({ ids, threshold = null, colours = null, version = null }
   return html`
     <${Controls} ...${{ axis, setAxis, smooth, setSmooth, log, setLog, text, setText, all, setAll }} />
     ${names.data.length === 0 && html`<${Empty} title="Nothing logged yet"><p>The first rows come with the first iteration.</p></${Empty}>`}
-    ${names.data.length > 0 && metrics.length === 0 && html`<${Empty} title="No metric fits"><p>Names are searched as a regular expression.</p></${Empty}>`}
+    ${names.data.length > 0 && metrics.length === 0 && html`<${Empty} title="No metric matches"><p>The search text is a regular expression.</p></${Empty}>`}
     ${groups.map(([group, cards]) => html`
       <section class="group" key=${group}>
         <h2>${group === "first" ? "At a glance" : GROUPS[group] ?? group}</h2>

@@ -125,7 +125,7 @@ function chartsOf(traces) {
   const terms = Object.entries(first.terms ?? {});
   const components = Object.entries(first.columns).filter(([name]) => name === "obs" || name.startsWith("obs."));
   const found = [
-    { name: "value and return", title: "What the critic expects, and what came, discounted, in the learner's reward scale", series: [...of((trace) => trace.values, (index) => (traces.length > 1 ? `value ${index + 1}` : "value")), ...traces.map((trace, index) => ({ label: traces.length > 1 ? `return ${index + 1}` : "return", colour: curveColour(index + 2), dashed: true, y: trace.returns })).filter(({ y }) => y)] },
+    { name: "value and return", title: "What the critic predicts, and the discounted return that followed, in the learner's reward scale", series: [...of((trace) => trace.values, (index) => (traces.length > 1 ? `value ${index + 1}` : "value")), ...traces.map((trace, index) => ({ label: traces.length > 1 ? `return ${index + 1}` : "return", colour: curveColour(index + 2), dashed: true, y: trace.returns })).filter(({ y }) => y)] },
     { name: first.advantage_name, title: "As training computes it, before it is normalised", series: of((trace) => trace.advantages) },
     { name: "TD error", title: "r + γ V(next) − V(here)", series: of((trace) => trace.td_errors) },
     { name: "reward", title: "The env's own, of each step", series: of((trace) => trace.rewards) },
@@ -170,7 +170,7 @@ function Chances({ trace, shares, mask, chosen, onBranch }) {
     const isForbidden = Boolean(mask) && !mask[action];
     return html`<li key=${action} class=${`${action === chosen ? "chosen" : ""} ${isForbidden ? "masked" : ""}`}>
       <span>${trace.labels?.[action] ?? action}</span><i style=${{ width: `${100 * (share ?? 0)}%` }}></i><em>${share === null ? "–" : `${(100 * share).toFixed(1)}%`}</em>
-      ${onBranch && share !== null && action !== chosen && !isForbidden && html`<button class="quiet" title="Force this action here, and see what would have been" onClick=${() => onBranch(action)}>what if</button>`}</li>`;
+      ${onBranch && share !== null && action !== chosen && !isForbidden && html`<button class="quiet" title="Force this action here, and see what would have happened" onClick=${() => onBranch(action)}>what if</button>`}</li>`;
   })}</ul>`;
 }
 

@@ -37,7 +37,7 @@ export function LiveCharts({ course, hasValues }) {
     ? terms.map(([label, y], index) => ({ label, colour: curveColour(index + 1), y }))
     : [{ label: "", colour: curveColour(0), y: course.rewards }];
   return html`<div class="stepcharts live">
-    ${hasValues && html`<${LiveChart} name="value" title="What the policy expects from here, in the scale in which the run learns rewards" series=${[{ label: "", colour: curveColour(0), y: course.values }]} />`}
+    ${hasValues && html`<${LiveChart} name="value" title="What the critic predicts from here, in the run's reward scale" series=${[{ label: "", colour: curveColour(0), y: course.values }]} />`}
     <${LiveChart} name=${terms.length > 0 ? "reward terms" : "reward"} title="The env's own, of each step" series=${reward} />
     <${LiveChart} name="return" title="Of the episode so far" series=${[{ label: "", colour: curveColour(0), y: course.returns }]} />
   </div>`;

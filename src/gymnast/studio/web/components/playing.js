@@ -1,4 +1,4 @@
-// What is known of a game at this moment, beside its picture. Rows keep their place, so that nothing jumps.
+// What is known of a game at this moment, next to its picture. Rows keep their place, so that nothing jumps.
 import { html, useRef } from "/web/lib/preact.js";
 import { LiveCharts } from "/web/components/live-charts.js";
 

@@ -3,7 +3,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "/web/lib/pre
 
 const SPARE = 8;
 
-// `onView(first, last)` hears which rows are seen; `at` is a row that is to be in view.
+// `onView(first, last)` is called with the visible rows; `at` is a row that should be in view.
 export function Rows({ size, height, row, onView, at }) {
   const list = useRef(null);
   const [view, set] = useState([0, 40]);

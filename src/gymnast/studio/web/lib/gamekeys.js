@@ -1,4 +1,4 @@
-// From the keyboard to a game: the browser's keys by the names that games use, and commands beside them.
+// From the keyboard to a game: the browser's keys by the names that games use, and commands besides them.
 import { useLayoutEffect, useState } from "/web/lib/preact.js";
 
 const NAMES = {

@@ -142,7 +142,7 @@ function WideChart({ name, series, view }) {
 // Settings in which the runs differ; the values that stand out are marked.
 function Differences({ ids, comparison, colours }) {
   const differences = Object.entries(comparison.settings);
-  if (differences.length === 0) return html`<section class="group"><h2>Settings that differ</h2><p class="dim">None but the seed.</p></section>`;
+  if (differences.length === 0) return html`<section class="group"><h2>Settings that differ</h2><p class="dim">Only the seed.</p></section>`;
   return html`<section class="group"><h2>Settings that differ</h2>
     <div class="scroll"><table class="plain differences"><thead><tr><th>key</th>${ids.map((id) => html`<th class="mono"><i class="mark" style=${{ background: colours[id] }}></i>${id}</th>`)}</tr></thead>
     <tbody>${differences.map(([key, values]) => {

@@ -56,9 +56,9 @@ function Request({ details, asked, onAsk, name = "" }) {
     <${Choice} label="Actions" value=${asked.mode || "greedy"} options=${[["greedy", "greedy"], ["sampled", "sampled"]]} onChange=${(mode) => onAsk({ mode: mode === "greedy" ? null : mode })} />
     ${asked.mode === "sampled" && field("T", "temperature", "Below 1 the choice is sharper, above it is more random", 4)}
     <${Toggle} on=${more} onChange=${showMore}>more</${Toggle}>
-    ${more && html`${field("max", "steps at most", "The episode is cut off there")}${field("kw", "env kwargs", "as JSON: {\"gravity\": -5}", 18)}
-      ${field("gamma", "γ", "Discount of the returns that are shown", 5)}${field("lambda", "λ", "Of the advantages that are shown", 5)}
-      ${field("force", "force action", "STEP:ACTION, and see what would have been", 8)}`}
+    ${more && html`${field("max", "steps at most", "The episode is cut off after this many steps")}${field("kw", "env kwargs", "as JSON: {\"gravity\": -5}", 18)}
+      ${field("gamma", "γ", "Discount of the returns shown", 5)}${field("lambda", "λ", "λ of the advantages shown", 5)}
+      ${field("force", "force action", "STEP:ACTION to force, and see what would have happened", 8)}`}
   </form>`;
 }
 
@@ -116,7 +116,7 @@ function bodyOf(request) {
     try {
       kwargs = JSON.parse(request.kw);
     } catch {
-      throw new Error(`The env's kwargs are no JSON: ${request.kw}`);
+      throw new Error(`The env's kwargs are not JSON: ${request.kw}`);
     }
   }
   return {

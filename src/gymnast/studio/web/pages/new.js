@@ -35,7 +35,7 @@ function Choose({ onChoose }) {
       <div class="variants">${env.variants.map((name) => html`<button disabled=${!env.installed || env.id.includes("*")} onClick=${() => onChoose(`${env.id}:${name}`)}>${name}</button>`)}</div>
       ${!env.installed && html`<${Command} text=${env.install} />`}
     </article>`)}</div>
-    ${shown.length === 0 && text && html`<p>No preset fits. Any Gymnasium id can be trained: <button onClick=${() => onChoose(text.trim())}>${text.trim()}</button></p>`}
+    ${shown.length === 0 && text && html`<p>No preset matches. Any Gymnasium id can be trained: <button onClick=${() => onChoose(text.trim())}>${text.trim()}</button></p>`}
   `;
 }
 

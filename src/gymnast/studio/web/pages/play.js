@@ -41,7 +41,7 @@ function Choose({ onChoose }) {
       <div class="variants"><button disabled=${!env.installed} onClick=${() => onChoose(env.id)}>Play</button></div>
       ${!env.installed && html`<${Command} text=${env.install} />`}
     </article>`)}</div>
-    ${envs.length === 0 && trained.length === 0 && html`<p>Nothing here fits. Any Gymnasium id can be played: <button disabled=${!text.includes("-v")} onClick=${() => onChoose(text.trim())}>${text.trim()}</button></p>`}
+    ${envs.length === 0 && trained.length === 0 && html`<p>No env matches. Any Gymnasium id can be played: <button disabled=${!text.includes("-v")} onClick=${() => onChoose(text.trim())}>${text.trim()}</button></p>`}
   `;
 }
 
@@ -180,7 +180,7 @@ function Record({ game, about, moment }) {
 function message({ view, black }, about) {
   if (view.outcome && view.last) return `${view.outcome} after ${view.last.length.toLocaleString("en")} steps: return ${short(view.last.ret)}`;
   if (view.note) return `${view.note}: press another key`;
-  if (view.paused) return "paused: P goes on, N makes one step";
+  if (view.paused) return "paused: P continues, N makes one step";
   if (view.waiting) return `waits for a key: ${about.meaning.slice(0, 4).map(([key]) => key.split("+").map(sign).join("+")).join(", ")}`;
   return black;
 }

@@ -98,9 +98,9 @@ function Resume({ details, row }) {
     await post(`/api/runs/${details.id}/resume`, body);
     show(false);
   };
-  if (!open && finished) return html`<button onClick=${() => show(true)} title="Train on from the last checkpoint">Train on…</button>`;
+  if (!open && finished) return html`<button onClick=${() => show(true)} title="Continue training from the last checkpoint">Train on…</button>`;
   if (!open) {
-    return html`<button onClick=${() => show(true)} title="With another budget">…</button><${Action} kind="primary" title="Go on exactly where it stopped" onClick=${resume}>Resume</${Action}>`;
+    return html`<button onClick=${() => show(true)} title="With another budget">…</button><${Action} kind="primary" title="Continue exactly where it stopped" onClick=${resume}>Resume</${Action}>`;
   }
   return html`<label class="inline">up to <input type="number" min="1" value=${steps} onInput=${(event) => set(event.target.value)} /> env steps</label>
     <${Action} kind="primary" onClick=${resume}>Train on</${Action}><button onClick=${() => show(false)}>Cancel</button>`;

@@ -88,7 +88,7 @@ export function RunsPage() {
     </header>
     ${runs === null && html`<${Waiting} lines=${8} />`}
     ${runs?.size === 0 && html`<${Nothing} />`}
-    ${runs?.size > 0 && shown.length === 0 && html`<${Empty} title="No run fits"><p><button onClick=${() => setQuery({ q: null, status: null })}>Show all ${runs.size}</button></p></${Empty}>`}
+    ${runs?.size > 0 && shown.length === 0 && html`<${Empty} title="No run matches"><p><button onClick=${() => setQuery({ q: null, status: null })}>Show all ${runs.size}</button></p></${Empty}>`}
     ${shown.length > 0 && html`
       <div class="table runs">
         <div class="head">
