@@ -16,6 +16,7 @@ from runs_alike import assert_same_end, end_of
 
 from gymnast import api
 from gymnast.config.load import Resolved, validate
+from gymnast.errors import ConfigError
 from gymnast.metrics.history import History
 from gymnast.metrics.sinks.jsonl import MetricRows
 from gymnast.runs import checkpoint
@@ -153,3 +154,11 @@ def test_what_is_printed_before_it() -> None:
     lines = {line.split()[0]: line.split(maxsplit=1)[1] for line in text.getvalue().splitlines()}
     assert lines["algo"] == "climb: 4 × 16 steps per iteration"
     assert lines["device"].startswith("cpu")
+
+
+def test_a_plan_by_stage_needs_a_trainer_that_changes_envs() -> None:
+    """It is said before any env is made."""
+    plan = {"by": "stage", "tasks": {"short": {"env": {"time_limit": 9}, "env_steps": 100}, "long": {}}}
+    data = {**config().config.model_dump(mode="json"), "plan": plan}
+    with pytest.raises(ConfigError, match="climb cannot change its envs in a run: use plan.by=slot or plan.by=episode"):
+        make_trainer(validate(data, {}))

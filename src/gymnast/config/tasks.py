@@ -147,6 +147,13 @@ def task_thresholds(config: RunConfig) -> dict[str, float | None]:
     return found
 
 
+def with_task(config: RunConfig, name: str) -> RunConfig:
+    """The config of a run on this task alone."""
+    env = task_envs(config)[name]
+    spec = config.spec.model_copy(update={"solved_at": task_thresholds(config)[name]})
+    return config.model_copy(update={"env": env, "spec": spec, "plan": None})
+
+
 def check_plan(config: RunConfig, plan: PlanConfig) -> None:
     """Refuse what no run with this plan could do."""
     for name, task in plan.tasks.items():

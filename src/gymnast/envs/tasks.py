@@ -37,6 +37,11 @@ def training_envs(config: RunConfig, n_envs: int) -> VectorEnv:
     return _by_slot(plan, envs, n_envs)
 
 
+def stage_envs(config: RunConfig, stage: str, n_envs: int) -> VectorEnv:
+    """The envs of one stage."""
+    return make_envs(steppable(task_envs(config)[stage]), n_envs)
+
+
 def steppable(env: EnvConfig) -> EnvConfig:
     """A task's env section with a way to step it: the run's, where that is possible for this task."""
     way: str = env.vectorization

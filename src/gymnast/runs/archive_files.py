@@ -18,7 +18,7 @@ from gymnast.runs.reading import parse_json
 from gymnast.runs.store import Run
 
 CONFIG, STATUS, TAGS, NOTE = "config.json", "status.json", "tags.json", "note.txt"
-TREES = (CONFIG, STATUS, TAGS, "lineage.json")
+TREES = (CONFIG, STATUS, TAGS, "lineage.json", "plan.json")
 """JSON files; small, cleaned of secrets key by key. So are the configs of earlier attempts, `config-1.json` …"""
 TEXTS = (NOTE, "log.txt")
 PLAIN = (*TREES, *TEXTS, "metrics.jsonl", "trace.jsonl")

@@ -36,6 +36,8 @@ ALWAYS = ("best", "last")
 NEWEST = "newest"
 """Weights beyond `last`, from where a run cannot go on exactly."""
 POINTERS = (*ALWAYS, NEWEST)
+MASTER = "stage="
+"""How the name of a pointer begins that holds the weights at the end of a plan's stage; the stage's name follows."""
 _STEP = re.compile(r"step=(0|[1-9][0-9]*)")
 
 
@@ -142,13 +144,14 @@ def write(
     latest: bool = True,
     best: bool = False,
     newest: bool = False,
+    master: str | None = None,
 ) -> Path:
     """Write a packed checkpoint and point `last` at it; whole or not at all, an older one stays until then.
 
     A checkpoint of the same step is replaced. `sync=False` skips fsync: safe against a kill, not against a power cut.
     `latest=False` leaves `last` alone: for the checkpoint of an earlier boundary. `best` points there before `last` does:
     a run killed between them goes on from before this checkpoint, and comes to it again. `newest` is for weights beyond
-    `last`, which become old as soon as `last` moves on.
+    `last`, which become old as soon as `last` moves on. `master` names the stage of a plan that has ended with this one.
     """
     checkpoints = Path(run_folder) / "checkpoints"
     target = checkpoints / f"step={packed.step}"
@@ -166,6 +169,8 @@ def write(
             durable.point(checkpoints, "best", target.name, sync)
         if newest:
             durable.point(checkpoints, NEWEST, target.name, sync)
+        if master is not None:
+            durable.point(checkpoints, f"{MASTER}{master}", target.name, sync)
         if latest:
             durable.point(checkpoints, "last", target.name, sync)
             (checkpoints / NEWEST).unlink(missing_ok=True)
@@ -182,9 +187,9 @@ def write(
 
 
 def prune(run_folder: Path, keep: int) -> list[str]:
-    """Remove all but the newest `keep` checkpoints, `best` and `last`; returns the names of the removed ones."""
+    """Remove all but the newest `keep` checkpoints, `best`, `last` and the masters; returns the names of the removed ones."""
     checkpoints = Path(run_folder) / "checkpoints"
-    protected = {read_pointer(run_folder, name) for name in POINTERS}
+    protected = {read_pointer(run_folder, name) for name in POINTERS} | set(masters(run_folder).values())
     removed = [name for name in _newest_first(run_folder)[max(keep, 0) :] if name not in protected]
     for name in removed:
         _remove(checkpoints / name)
@@ -265,6 +270,17 @@ def read_pointer(run_folder: Path, name: str) -> str | None:
     if _STEP.fullmatch(target) and (checkpoints / target).is_dir():
         return target
     return None
+
+
+def masters(run_folder: Path) -> dict[str, str]:
+    """The checkpoint that each stage of a plan has ended with, by the name of the stage."""
+    try:
+        names = [entry.name for entry in (Path(run_folder) / "checkpoints").iterdir() if entry.name.startswith(MASTER)]
+    except OSError:
+        return {}
+    found = {name.removeprefix(MASTER): read_pointer(run_folder, name) for name in names}
+    known = {stage: target for stage, target in found.items() if target is not None}
+    return dict(sorted(known.items(), key=lambda one: _step(one[1])))
 
 
 def _newest_first(run_folder: Path) -> list[str]:

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from gymnast.config.names import SETTLED_LATE
 from gymnast.errors import UsageError, did_you_mean
-from gymnast.runs.checkpoint import POINTERS, read_pointer, steps
+from gymnast.runs.checkpoint import MASTER, POINTERS, masters, read_pointer, steps
 from gymnast.runs.index import RunRow, list_runs
 from gymnast.runs.store import Run, is_id, last_run
 
-_CHECKPOINT = re.compile(r"@?best|@?last|@?newest|step=[0-9]+")
+_CHECKPOINT = re.compile(r"@?best|@?last|@?newest|step=[0-9]+|stage=[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 def resolve_run(root: Path, ref: str, *, paths: bool = True) -> Run:
@@ -168,14 +168,26 @@ def _best(root: Path, env: str) -> Run:
 
 
 def _checkpoint(run: Run, name: str, ref: str) -> str:
-    if name in POINTERS:
+    if name in POINTERS or name.startswith(MASTER):
         if found := read_pointer(run.folder, name):
             return found
+        if name.startswith(MASTER):
+            raise _no_master(run, name.removeprefix(MASTER))
     else:
         step = int(name.removeprefix("step="))
         if step in steps(run.folder):
             return f"step={step}"
     raise UsageError(f"There is no checkpoint '{ref}'. {_advice(run)}")
+
+
+def _no_master(run: Run, stage: str) -> UsageError:
+    ended = masters(run.folder)
+    if not ended:
+        return UsageError(
+            f"Run {run.id} has ended no stage of a plan: it has no checkpoint 'stage={stage}'. {_advice(run)}"
+        )
+    known = ", ".join(f"stage={one}" for one in ended)
+    return UsageError(f"Run {run.id} has ended no stage '{stage}'.{did_you_mean(stage, ended)} It has {known}.")
 
 
 def _advice(run: Run) -> str:

@@ -43,6 +43,8 @@ def make_trainer(config: RunConfig) -> Trainer:
     own = own_trainer(config.algo.id)
     if own is None:
         return build(config)
+    if config.plan is not None and config.plan.stages and not own.changes_envs():
+        raise ConfigError(f"{config.algo.id} cannot change its envs in a run: use plan.by=slot or plan.by=episode.")
     with prepared(config) as setup:
         made: Trainer = own(setup)
     return made
@@ -86,13 +88,18 @@ def _on_policy(setup: Setup, loading: threading.Thread | None) -> OnPolicyTraine
     policy = algorithm.make_policy(config.policy, envs.observation_space, envs.action_space, generator=init)
     learner = _make_learner(config, algorithm, policy.to(device))
     generator = torch.Generator(device).manual_seed(seeding.integer(seed, "actions"))
+
+    def collector(envs: VectorEnv) -> Collector:
+        return _make_collector(config, plan.n_steps, envs, learner, generator)
+
     trainer = OnPolicyTrainer(
         config=config,
         plan=plan,
         device=device,
         envs=envs,
         learner=learner,
-        collector=_make_collector(config, plan.n_steps, envs, learner, generator),
+        collector=collector(envs),
+        recollect=collector,
         action_generator=generator,
         window=EpisodeWindow(config.log.window, reward_terms(config)),
         reasons=setup.reasons,

@@ -22,8 +22,10 @@ from gymnast.algorithms.optimizer import Optimizer
 from gymnast.config.plan import Plan
 from gymnast.config.schedule import Clock, segments
 from gymnast.config.schema import RunConfig
+from gymnast.config.tasks import with_task
 from gymnast.envs.actions import choices_of, random_actions
 from gymnast.envs.rewards.vector import TERMS
+from gymnast.envs.tasks import stage_envs
 from gymnast.envs.vector import VectorEnv
 from gymnast.errors import NonFiniteError
 from gymnast.evaluation.evaluate import regret_of, success_of, task_of, tensors
@@ -72,6 +74,8 @@ class OnPolicyTrainer(Trainer):
     envs: VectorEnv
     learner: Learner
     collector: Collector
+    recollect: Callable[[VectorEnv], Collector]
+    """Makes the collector of other envs."""
     action_generator: torch.Generator
     window: EpisodeWindow
     counters: Counters = field(default_factory=Counters)
@@ -94,6 +98,11 @@ class OnPolicyTrainer(Trainer):
         self._afresh = True
         self._copies = Copies(self.config, self.plan.n_envs)
         self._endings = Endings(self.config, self.plan.n_envs)
+        stages = () if self.config.plan is None else self.config.plan.stages
+        self._stage = next(iter(stages), None)
+        """Of a plan by stage: whose envs these are."""
+        self._stage_began: int | None = None
+        """The iteration before which its first episodes began: a run that goes on from there begins them anew."""
 
     # ---- its parts -------------------------------------------------------------------------------------------------
 
@@ -257,6 +266,26 @@ class OnPolicyTrainer(Trainer):
         seeds = seeding.env_seeds(self.config.train.seed, "train_envs", self.plan.n_envs, turn=self.counters.iteration)
         self.collector.start_episodes(seeds)
 
+    # ---- stages ----------------------------------------------------------------------------------------------------
+
+    def enter_stage(self, stage: str, *, fresh_optimizer: bool = False) -> None:
+        """Go on with the envs of another stage, in fresh episodes, with all that was learned."""
+        self._take_envs_of(stage)
+        self.window.forget()
+        if fresh_optimizer:
+            self.optimizer.reset()
+        self._stage_began = self.counters.iteration
+        self._start_episodes()
+
+    def _take_envs_of(self, stage: str) -> None:
+        self.envs.close()
+        self._stage, self.envs = stage, stage_envs(self.config, stage, self.plan.n_envs)
+        self.collector = self.recollect(self.envs)
+        self.reset_every = None
+        if self.envs.exact_resume == "none" and self.algorithm.episodes_per_env is None:
+            self.reset_every = self.plan.resume_every
+        self._endings = Endings(with_task(self.config, stage), self.plan.n_envs)
+
     # ---- boundaries ------------------------------------------------------------------------------------------------
 
     @property
@@ -295,18 +324,21 @@ class OnPolicyTrainer(Trainer):
     def state(self) -> dict[str, Any]:
         """The checkpoint's state tree."""
         whole_episodes = self.algorithm.episodes_per_env is not None
-        goes_on = not whole_episodes and self.reset_every is None and not self.collector.ahead
+        fresh = whole_episodes or self._stage_began == self.counters.iteration
+        goes_on = not fresh and self.reset_every is None and not self.collector.ahead
         generators = {"actions": self.action_generator, "batches": self.learner.generator}
-        state = {
+        state: dict[str, Any] = {
             "optimizer": self.optimizer.state(),
             "algorithm": self.algorithm.state(),
             "generators": {name: generator.get_state() for name, generator in generators.items()},
             "window": self.window.state(),
             "jumps": dict(self._jump_segments),
-            # Envs of whole-episode algorithms start afresh each iteration: there is nothing to carry.
-            "envs": None if whole_episodes else self._env_state(),
+            # Envs of whole-episode algorithms start afresh each iteration, those of a stage with it: there is nothing to carry.
+            "envs": None if fresh else self._env_state(),
             "rollout": self.rollout.state() if goes_on else None,
         }
+        if self._stage is not None:
+            state["stage"] = self._stage
         if self.learner.modules:
             state["modules"] = {network.name: network.state() for network in self.learner.modules}
         return state
@@ -320,6 +352,8 @@ class OnPolicyTrainer(Trainer):
         self, policy: dict[str, Tensor], state: dict[str, Any], counters: dict[str, Any], *, optimizer: bool = True
     ) -> None:
         """Continue exactly where `state` was taken."""
+        if self._stage is not None and state["stage"] != self._stage:
+            self._take_envs_of(state["stage"])
         load_policy(self.policy, policy)
         if optimizer:
             self.optimizer.load_state(state["optimizer"])

@@ -48,6 +48,8 @@ from gymnast.training.keeping.run_log import RunLog, open_sinks
 from gymnast.training.keeping.signals import StopRequest
 from gymnast.training.keeping.stopping import make_rules
 from gymnast.training.on_policy import OnPolicyTrainer
+from gymnast.training.stages.curriculum import Curriculum
+from gymnast.training.stages.promotion import Stages
 from gymnast.training.trainer import Trainer, repeats
 from gymnast.training.transfer.begin import Source, Transfer, evaluate_beginning, find_source, take_over
 
@@ -143,7 +145,11 @@ class Start:
         """`stack` closes what is opened here."""
         self._trainer, self._run, self._resume = trainer, run, resume
         self._reporter, self._timer, self._stop, self._stack = reporter, timer, stop, stack
-        config = trainer.config
+        config, plan = trainer.config, trainer.config.plan
+        self._curriculum = None
+        if plan is not None and plan.stages:
+            self._curriculum = Curriculum(config, plan)
+            config = self._curriculum.config  # as long as its first stage lasts
         on_gpu = trainer.about.device.type == "cuda"
         self._evaluations = Evaluations(config, reporter, timer, stop, on_gpu=on_gpu)
         stack.callback(self._evaluations.close)
@@ -151,7 +157,9 @@ class Start:
         self._cadence = make_cadence(config, trainer.plan, time_limit=limit)
         spec = config.spec
         random = None if spec.random_score is None else spec.random_score.score
-        self._standing = Standing(scale=Scale(trainer.plan.vec_steps, random, spec.solved_at))
+        self._standing = Standing()
+        if plan is None:  # scores of several tasks have no common scale
+            self._standing.scale = Scale(trainer.plan.vec_steps, random, spec.solved_at)
         self._kept = Kept(trainer.plan.checkpoint_every)
         self._bulk = BulkStore(run.folder)
 
@@ -177,8 +185,14 @@ class Start:
             profile.attach(trainer, self._timer, reporter)
         rescue = Rescue(run, [file, reporter, *self._traced()])
         checkpoints = Checkpoints(run, trainer, self._kept, self._timer, rescue, reporter.warn, self._bulk)
-        rules = make_rules(config, catalogue)
+        curriculum = self._curriculum
+        rules = make_rules(config if curriculum is None else curriculum.config, catalogue)
         rounds = EvaluationRounds(trainer, self._evaluations, self._cadence, self._standing, rules, checkpoints, log)
+        stages = None
+        if curriculum is not None and config.plan is not None:
+            stages = Stages(curriculum, config.plan, trainer, rounds, checkpoints, reporter, self._timer)
+            if self._resume is not None:
+                stages.restore()
         return Loop(
             trainer,
             log,
@@ -190,6 +204,7 @@ class Start:
             fresh_root=fresh_root,
             listeners=listeners,
             leaves=leaves,
+            stages=stages,
         )
 
     def _go_on(self, resume: Resume) -> int:
@@ -219,6 +234,8 @@ class Start:
             at = counters["env_steps"]
             rows = (row for row in MetricRows(self._run.metrics_path) if row["env_steps"] <= at)
             self._standing.judged = judged_in(rows)
+        if self._curriculum is not None:
+            self._curriculum.load_state(loop["stages"])
         self._kept.load_state(loop)
         self._kept.saved_at = trainer.counters.env_steps
         self._evaluations.load_state(loop.get("jobs", []), saved.folder)

@@ -179,6 +179,15 @@ class Trainer(ABC):
         """The data of the iteration under way, to look at when it fails."""
         return {}
 
+    def enter_stage(self, stage: str, *, fresh_optimizer: bool = False) -> None:
+        """Go on with the envs of another stage of the plan, in fresh episodes, with all that was learned."""
+        raise ConfigError(f"{self.config.algo.id} cannot change its envs: use plan.by=slot or plan.by=episode.")
+
+    @classmethod
+    def changes_envs(cls) -> bool:
+        """Whether it can go on with other envs."""
+        return cls.enter_stage is not Trainer.enter_stage
+
     @abstractmethod
     def state(self) -> dict[str, Any]:
         """All that a boundary consists of besides the policy's weights."""

@@ -51,6 +51,8 @@ class Watch:
         self._rules = _configured(list(all_rules() if rules is None else rules), self.facts.get("alerts.rules") or {})
         self._names = tuple(dict.fromkeys([*NEEDED, *(name for one, _ in self._rules for name in one.metrics)]))
         self._alerts: dict[str, Alert] = {}
+        self._stage: Any = None
+        """Of a plan by stage: the one that the last row was trained in."""
 
     @property
     def courses(self) -> dict[str, Course]:
@@ -65,6 +67,9 @@ class Watch:
     def observe(self, row: Mapping[str, Any]) -> list[Alert]:
         """Take one row in; returns the alerts that hold in it."""
         now = self.now
+        if row.get("train/stage") != self._stage:  # returns of another task are no course of this one's
+            self._stage = row.get("train/stage")
+            now.courses.clear()
         step = int(row.get("env_steps") or 0)
         budget = self.facts.budget
         progress = row.get("progress")

@@ -81,6 +81,11 @@ class Evaluations:
         self._failures = 0
         self._beside = config.eval.mode == "worker"
 
+    def enter_stage(self, config: RunConfig) -> None:
+        """Evaluate another env from now on."""
+        self._here.close()
+        self._here, self._config, self.seconds = Evaluator(config), config, None
+
     @property
     def next_to_training(self) -> bool:
         """Whether the next evaluation is done next to training."""

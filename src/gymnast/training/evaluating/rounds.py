@@ -6,10 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gymnast.config.plan import FULL_EPISODES
+from gymnast.config.schema import RunConfig
+from gymnast.envs.time_limits import time_limit_of
 from gymnast.errors import EnvError
 from gymnast.evaluation.evaluate import Evaluation
 from gymnast.training.evaluating.cadence import EvalCadence, Extent
 from gymnast.training.evaluating.jobs import Evaluations, Job
+from gymnast.training.evaluating.setup import eval_env_config
 from gymnast.training.evaluating.standing import Standing
 from gymnast.training.keeping.callbacks import Evaluated
 from gymnast.training.keeping.checkpoints import Checkpoints
@@ -57,6 +60,16 @@ class EvaluationRounds:
         self._trainer, self._checkpoints, self._log = trainer, checkpoints, log
         checkpoints.further = self.state
         checkpoints.open = lambda: [job.packed for job in evaluations.jobs if job.packed is not None]
+
+    def enter_stage(self, config: RunConfig, rules: StopRules, *, anew: bool = True) -> None:
+        """From now on evaluations are of this config's env; `anew` forgets what they have shown of the last one."""
+        self.rules = rules
+        self.evaluations.enter_stage(config)
+        if self.cadence.budget is not None:
+            self.cadence.budget.solved_at = config.spec.solved_at
+            self.cadence.budget.time_limit = time_limit_of(eval_env_config(config)[0])
+        if anew:
+            self.standing.forget()
 
     @property
     def is_open(self) -> bool:

@@ -58,6 +58,11 @@ class Standing:
         if self.solved or self.verdict is None or verdict.score > self.verdict.score:
             self.verdict = verdict
 
+    def forget(self) -> None:
+        """The next stage of a plan begins: what was solved so far is not it."""
+        self.solved, self.verdict, self.evaluation, self.evaluated_at = False, None, None, -1
+        self.judged, self.solved_seconds = [], None
+
     def status(self) -> dict[str, Any]:
         """For the run's status."""
         status: dict[str, Any] = {

@@ -160,17 +160,21 @@ class Checkpoints:
         self.save(row, best=best, latest=resumable or asked)
         return True
 
-    def save(self, row: Row, *, best: bool = False, latest: bool = True, newest: bool = False) -> None:
+    def save(
+        self, row: Row, *, best: bool = False, latest: bool = True, newest: bool = False, master: str | None = None
+    ) -> None:
         """Write this boundary. It is not the `latest` one where the run could not go on from it.
 
-        `newest` keeps it nevertheless, for whoever goes on without its envs or plays its policy.
+        `newest` keeps it nevertheless, for whoever goes on without its envs or plays its policy. `master` names the stage of a
+        plan that has ended with these weights: they stay.
         """
         self.rescue()
         if not latest and self.held is not None:
             # Weights between two resets of the envs: where the run can go on from must be on disk before them.
             self.write_held()
         packed = self.pack(row)
-        self._saver.save(packed, best=best, metrics_file=self.run.metrics_path, latest=latest, newest=newest)
+        metrics_file = self.run.metrics_path
+        self._saver.save(packed, best=best, metrics_file=metrics_file, latest=latest, newest=newest, master=master)
         self._prune_bulk(packed)
         self.weights_at = self._trainer.counters.env_steps
         if latest:

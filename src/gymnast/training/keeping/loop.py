@@ -18,7 +18,7 @@ from gymnast.metrics.catalogue import Catalogue
 from gymnast.runs import index
 from gymnast.runs.housekeeping import discard
 from gymnast.timing import StageTimer
-from gymnast.training.evaluating.rounds import EvaluationRounds
+from gymnast.training.evaluating.rounds import Boundary, EvaluationRounds
 from gymnast.training.keeping.callbacks import Listeners
 from gymnast.training.keeping.checkpoints import Checkpoints
 from gymnast.training.keeping.failures import memory_explained, with_dump
@@ -28,6 +28,7 @@ from gymnast.training.keeping.run_log import RunLog
 from gymnast.training.keeping.signals import StopRequest
 from gymnast.training.showing.behind import left_unshown
 from gymnast.training.showing.ending import report_run, show_run, time_for_films
+from gymnast.training.stages.promotion import Stages
 from gymnast.training.trainer import Row, Trainer
 
 DRAIN_ITERATIONS = 50
@@ -50,8 +51,13 @@ class Loop:
         fresh_root: bool = False,
         listeners: Listeners | None = None,
         leaves: bool = False,
+        stages: Stages | None = None,
     ) -> None:
-        """`fresh_root` says that the folder of all runs was made for this one; `leaves`, that the process ends with this run."""
+        """`fresh_root` says that the folder of all runs was made for this one; `leaves`, that the process ends with this run.
+
+        `stages` are those of the run's plan.
+        """
+        self.stages = stages
         self.listeners = listeners or Listeners()
         self.trainer = trainer
         self.log = log
@@ -82,6 +88,7 @@ class Loop:
                     before()
                 with self.reporter.display(catalogue, trainer.config, self.log.run.id):
                     reason = self._iterate()
+                    self._conclude_stages()
                 self.log.no_more_iterations()
                 return self._finish(reason)
         except BaseException as error:
@@ -144,6 +151,8 @@ class Loop:
             except NonFiniteError as error:
                 raise with_dump(error, trainer, self.log.run.folder) from error
         self._iteration_seconds = time.perf_counter() - began
+        if self.stages is not None:
+            measured = {**measured, **self.stages.metrics()}
         return self.log.completed(measured, solved=self.rounds.standing.solved)
 
     def _look(self, row: Row) -> str | None:
@@ -151,7 +160,7 @@ class Loop:
         try:
             for sentence in self.trainer.concerns():
                 self.reporter.warn(sentence)
-            boundary = self.rounds.look(row, spent=self._is_spent)
+            boundary = self.rounds.look(row, spent=self._is_spent or self._stage_is_spent)
         except EnvError:
             self._keep_weights(row)
             raise
@@ -162,6 +171,9 @@ class Loop:
         self.listeners.evaluations(boundary.evaluated)
         self.listeners.iteration(row)
         reason = boundary.reason
+        if self._promotes(boundary):
+            self._promote(row, boundary)
+            return None
         if reason is None and self.trainer.config.alerts.strict:
             reason = self.log.fault
         asked = self._is_spent or reason is not None
@@ -170,6 +182,33 @@ class Loop:
                 self._show_saved()
         self.listeners.checkpoints(self.checkpoints.landed())
         return reason
+
+    @property
+    def _stage_is_spent(self) -> bool:
+        """Whether the stage of a plan has had its steps."""
+        return self.stages is not None and self.stages.spent
+
+    def _promotes(self, boundary: Boundary) -> bool:
+        """Whether the next stage of the plan begins here."""
+        return self.stages is not None and not self._is_spent and self.stages.ends(boundary.reason)
+
+    def _promote(self, row: Row, boundary: Boundary) -> None:
+        """On to the next stage of the plan; `row` is that of this boundary, which is in the metrics already."""
+        assert self.stages is not None
+        evaluation = boundary.evaluated[-1].evaluation if boundary.evaluated else None
+        found = self.stages.promote(row, evaluation)
+        self.log.amend(self.trainer.counters.env_steps, found)
+        self._show_saved()
+        self.listeners.checkpoints(self.checkpoints.landed())
+
+    def _conclude_stages(self) -> None:
+        """How good the last weights are on all stages of the plan, while a signal has not asked for an end."""
+        if self.stages is None or self._interrupted or self.stop.pending:
+            return
+        standing = self.rounds.standing
+        current = standing.evaluated_at == self.trainer.counters.env_steps
+        found = self.stages.conclude(solved=standing.solved, evaluated=standing.evaluation if current else None)
+        self.log.amend(self.trainer.counters.env_steps, found)
 
     def _drains(self) -> bool:
         """Whether envs must pause at the next boundary, because the whole run is saved there or ends."""
@@ -204,8 +243,11 @@ class Loop:
 
     def _catch_up(self) -> str | None:
         """What a signal left undecided at the boundary this attempt begins at; returns why the run ends, if it does."""
-        boundary = self.rounds.catch_up(self.log.last, spent=self._is_spent)
+        boundary = self.rounds.catch_up(self.log.last, spent=self._is_spent or self._stage_is_spent)
         self.listeners.evaluations(boundary.evaluated)
+        if self._promotes(boundary):
+            self._promote({**self.log.last, **boundary.measured, **boundary.late}, boundary)
+            return None
         if self.stop.pending and (self.rounds.is_open or not self._is_spent):
             return self._interrupt()
         if boundary.reason is None and not self._is_spent:

@@ -32,20 +32,30 @@ class CheckpointSaver:
         """Steps of checkpoints that are on disk and have not been reported yet."""
 
     def save(
-        self, packed: checkpoint.Packed, *, best: bool, metrics_file: Path, latest: bool = True, newest: bool = False
+        self,
+        packed: checkpoint.Packed,
+        *,
+        best: bool,
+        metrics_file: Path,
+        latest: bool = True,
+        newest: bool = False,
+        master: str | None = None,
     ) -> None:
         """Queue one checkpoint; the metrics of its step reach the disk before it does.
 
-        `latest=False` is for a boundary that is not the last one to go on from, `newest` for weights beyond that one.
+        `latest=False` is for a boundary that is not the last one to go on from, `newest` for weights beyond that one. `master`
+        names the stage of a plan that ends with it.
         """
         self.wait()
         if best:
             self.best = packed
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
-        self._pending = self._thread.submit(self._write, packed, best, latest, newest, metrics_file)
+        self._pending = self._thread.submit(self._write, packed, best, latest, newest, master, metrics_file)
 
-    def _write(self, packed: checkpoint.Packed, best: bool, latest: bool, newest: bool, metrics_file: Path) -> None:
+    def _write(
+        self, packed: checkpoint.Packed, best: bool, latest: bool, newest: bool, master: str | None, metrics_file: Path
+    ) -> None:
         with metrics_file.open("rb") as file:
             os.fsync(file.fileno())
         self._bulk.sync()
@@ -54,7 +64,7 @@ class CheckpointSaver:
         elif self._best is not None:
             checkpoint.write(self._folder, self._best, latest=False, best=True)
             self._best = None
-        checkpoint.write(self._folder, packed, latest=latest, best=best, newest=newest)
+        checkpoint.write(self._folder, packed, latest=latest, best=best, newest=newest, master=master)
         self.landed.append(packed.step)
         self._best = None
         checkpoint.prune(self._folder, self._keep)
