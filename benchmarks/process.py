@@ -91,6 +91,7 @@ def run_process(
     environment = {key: value for key, value in os.environ.items() if key not in threads}
     environment |= {"TERM": "xterm-256color", **(env or {})}
     with tempfile.TemporaryDirectory(prefix="gymnast-bench-") as folder:
+        others = set(_children())
         busy, own, started, begin = busy_seconds(), time.process_time(), time.time(), time.perf_counter()
         process = subprocess.Popen(
             [str(part) for part in argv],
@@ -106,7 +107,7 @@ def run_process(
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - begin
         process.returncode = os.waitstatus_to_exitcode(status)
-        cpu = usage.ru_utime + usage.ru_stime + _orphans_cpu(process.pid)
+        cpu = usage.ru_utime + usage.ru_stime + _orphans_cpu(others)
         foreign = busy_seconds() - busy - cpu - (time.process_time() - own)
         foreign = max(0.0, foreign / (time.perf_counter() - begin))
         os.close(master)
@@ -143,10 +144,13 @@ def _watch(
         os.close(ended)
 
 
-def _orphans_cpu(session: int) -> float:
-    """CPU seconds of what a process left behind: env workers, whose server its end does not wait for."""
+def _orphans_cpu(others: set[int]) -> float:
+    """CPU seconds of what a process left behind: env workers, whose server its end does not wait for, and films.
+
+    `others` are older children. What outlives the wait, such as a tracker at a server that hangs, joins them.
+    """
     cpu, deadline = 0.0, time.perf_counter() + ORPHAN_SECONDS
-    while time.perf_counter() < deadline and (orphans := [pid for pid in _children() if _session(pid) == session]):
+    while time.perf_counter() < deadline and (orphans := [pid for pid in _children() if pid not in others]):
         for pid in orphans:
             ended, _, usage = os.wait4(pid, os.WNOHANG)
             cpu += (usage.ru_utime + usage.ru_stime) if ended else 0.0
@@ -157,13 +161,6 @@ def _orphans_cpu(session: int) -> float:
 def _children() -> list[int]:
     tasks = Path("/proc/self/task").iterdir()
     return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
-
-
-def _session(pid: int) -> int | None:
-    try:
-        return os.getsid(pid)
-    except OSError:  # reaped meanwhile
-        return None
 
 
 def _tree_mb(pid: int, kib: Callable[[Path], int]) -> float:
