@@ -165,6 +165,30 @@ def test_captured_updates_are_plain_updates(case: str) -> None:
         plain.close()
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_a_closer_look_at_captured_updates_finds_what_one_at_plain_updates_finds(case: str) -> None:
+    """Norms, dead units, outputs and histograms are read from what the update left behind, however it was launched."""
+    captured, plain = on_device(case), on_device(case)
+    plain.observer = Looks()
+    try:
+        rows = []
+        for trainer in (captured, plain):
+            trainer.wants_histograms = True
+            rows.append(trainer.iterate(StageTimer(), drain=True))  # the first iteration is always looked at
+        first, second = ({name: value for name, value in row.items() if value is not None} for row in rows)
+        assert first.keys() == second.keys()
+        assert {"train/weight_norm", "train/update_norm", "train/output_std"} <= first.keys()
+        assert first == pytest.approx(second, rel=1e-3, abs=1e-4)
+        counts = [
+            {name: sum(one.counts) for name, one in trainer.histograms().items()} for trainer in (captured, plain)
+        ]
+        assert counts[0] == counts[1] and "histograms/actions" in counts[0]
+        assert captured.updater._captured and not plain.updater._captured
+    finally:
+        captured.close()
+        plain.close()
+
+
 def test_a_captured_update_with_a_bad_gradient_leaves_the_weights_alone() -> None:
     trainer = on_device("ppo")
     try:
