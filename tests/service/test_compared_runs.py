@@ -42,6 +42,14 @@ def test_seeds_of_one_config_are_a_group(tmp_path: Path) -> None:
     json.dumps(plain(group_runs(same)), allow_nan=False)
 
 
+def test_what_is_shown_of_a_run_makes_no_group_of_its_own(tmp_path: Path) -> None:
+    """Trackers and films change no number; the window of running means does."""
+    shown = ["log.sinks=[tensorboard]", "log.capture_video=true", "log.diagnostics_every=null"]
+    runs = [run_of(tmp_path, "train.seed=3"), run_of(tmp_path, "train.seed=4", *shown)]
+    assert len(group_runs(runs)) == 1
+    assert len(group_runs([*runs, run_of(tmp_path, "log.window=7")])) == 2
+
+
 def test_a_group_without_scores_has_none(tmp_path: Path) -> None:
     (group,) = group_runs([finished_run(tmp_path, None)])
     assert group.best is None

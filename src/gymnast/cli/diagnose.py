@@ -22,6 +22,7 @@ from gymnast.runs.compare import compare_runs
 from gymnast.runs.index import list_runs
 from gymnast.runs.refs import resolve_run
 from gymnast.runs.store import Run, runs_root
+from gymnast.service.compare import is_setting
 from gymnast.service.health import diagnosis_of
 
 MOST_CAUSES = 3
@@ -166,7 +167,7 @@ def _print_comparison(console: Console, root: Path, pages: Sequence[Diagnosis], 
         table.add_column(column, overflow="fold")
     settings = compare_runs([Run(root / page.run) for page in pages]).settings
     for place, page in enumerate(pages):
-        differs = [f"{key}={text_of(values[place])}" for key, values in settings.items() if key != "train.seed"]
+        differs = [f"{key}={text_of(values[place])}" for key, values in settings.items() if is_setting(key)]
         score = "–" if page.score is None else f"{page.score:.0%}"
         cause = "–"
         if page.causes:

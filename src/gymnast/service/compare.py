@@ -27,12 +27,9 @@ NOT_SETTINGS = frozenset(
         "env.n_workers",
         "env.core_turns",
         "env.start_method",
-        "log.video",
-        "log.rollouts",
-        "log.report",
     }
 )
-"""Keys in which runs of one group may differ: the seed, where and how fast they run, and what is shown of them."""
+"""Keys in which runs of one group may differ: the seed, and where and how fast they run."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +113,17 @@ def group_curves(
     return [curve for curve in curves if curve is not None]
 
 
+def is_setting(key: str) -> bool:
+    """Whether a key can change what comes out of a run. Of what is shown and kept, only the window of running means can."""
+    if key.startswith("log."):
+        return key == "log.window"
+    return key not in NOT_SETTINGS
+
+
 def _settings(run: Run) -> dict[str, Any]:
     """As saved: nothing is imported, and runs of other versions can be grouped, too."""
     config = {key: value for key, value in run.config().items() if key not in ("name", "spec")}
-    return {key: value for key, value in leaves(config).items() if key not in NOT_SETTINGS}
+    return {key: value for key, value in leaves(config).items() if is_setting(key)}
 
 
 def _different(groups: Sequence[dict[str, Any]]) -> list[str]:
