@@ -18,11 +18,10 @@ from gymnast.metrics.alerts.alert import Alert
 from gymnast.metrics.catalogue import load_catalogue
 from gymnast.metrics.diagnosis.diagnosis import Chart, Diagnosis
 from gymnast.metrics.drawing import glyphs_for, sparkline
-from gymnast.runs.compare import compare_runs
+from gymnast.runs.compare import compare_runs, is_setting
 from gymnast.runs.index import list_runs
 from gymnast.runs.refs import resolve_run
 from gymnast.runs.store import Run, runs_root
-from gymnast.service.compare import is_setting
 from gymnast.service.health import diagnosis_of
 
 MOST_CAUSES = 3

@@ -20,6 +20,18 @@ TO_SOLVED = {
     "seconds to solved": "time/seconds",
 }
 """What it took to solve the env, and the metric that says so in the row of that evaluation."""
+NOT_SETTINGS = frozenset(
+    {
+        "train.seed",
+        "train.device",
+        "train.threads",
+        "env.vectorization",
+        "env.n_workers",
+        "env.core_turns",
+        "env.start_method",
+    }
+)
+"""Keys in which runs of one group may differ: the seed, and where and how fast they run."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +114,13 @@ def _at(config: dict[str, Any], key: str) -> Any:
 
 
 # --- settings -----------------------------------------------------------------------------------------------
+
+
+def is_setting(key: str) -> bool:
+    """Whether a key can change what comes out of a run. Of what is shown and kept, only the window of running means can."""
+    if key.startswith("log."):
+        return key == "log.window"
+    return key not in NOT_SETTINGS
 
 
 def _settings(runs: Sequence[Run], configs: Sequence[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:

@@ -11,25 +11,13 @@ import numpy as np
 
 from gymnast.config.leaves import leaves, text_of
 from gymnast.metrics.verdict import threshold_of
-from gymnast.runs.compare import Comparison, compare_runs
+from gymnast.runs.compare import Comparison, compare_runs, is_setting
 from gymnast.runs.store import Run
 from gymnast.service.columns import Numbers
 from gymnast.service.metrics import DEFAULT_AXIS, Series, read_series
 from gymnast.service.statistics import Score, bands, score_of
 
 CURVE_POINTS = 200
-NOT_SETTINGS = frozenset(
-    {
-        "train.seed",
-        "train.device",
-        "train.threads",
-        "env.vectorization",
-        "env.n_workers",
-        "env.core_turns",
-        "env.start_method",
-    }
-)
-"""Keys in which runs of one group may differ: the seed, and where and how fast they run."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +99,6 @@ def group_curves(
         _curve(group.label, [by_id[name] for name in group.runs], metric, axis, points) for group in group_runs(runs)
     ]
     return [curve for curve in curves if curve is not None]
-
-
-def is_setting(key: str) -> bool:
-    """Whether a key can change what comes out of a run. Of what is shown and kept, only the window of running means can."""
-    if key.startswith("log."):
-        return key == "log.window"
-    return key not in NOT_SETTINGS
 
 
 def _settings(run: Run) -> dict[str, Any]:
