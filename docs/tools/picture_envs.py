@@ -32,6 +32,12 @@ STEPS = {
 }
 STEPS |= {"LunarLander-v3": 70, "MinAtar/Freeway-v1": 120, "MinAtar/Breakout-v1": 8, "MinAtar/Seaquest-v1": 60}
 STEPS |= {"MinAtar/SpaceInvaders-v1": 40, "MinAtar/Asterix-v1": 60, "MiniGrid-FourRooms-v0": 0}
+STEPS |= {
+    "VizdoomDefendLine-v1": 40,
+    "VizdoomDefendCenter-v1": 45,
+    "VizdoomTakeCover-v1": 40,
+    "VizdoomDeathmatch-v1": 60,
+}
 SEEDS = {"LunarLander-v3": 7, "MinAtar/Seaquest-v1": 54}  # lucky ones, which live that long
 USUAL_STEPS, USUAL_SEED = 15, 3
 """Far enough to see movement, near enough that a random walker has not fallen."""

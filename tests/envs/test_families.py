@@ -339,12 +339,13 @@ def test_a_missing_package_is_named_with_its_install_line() -> None:
     """Also for envs that Gymnasium registers whether or not they can be made."""
     code = """
 import sys
-for name in ("mujoco", "Box2D", "minatar", "minigrid"):
+for name in ("mujoco", "Box2D", "minatar", "minigrid", "vizdoom"):
     sys.modules[name] = None
 from gymnast.config.schema import EnvConfig
 from gymnast.envs.make import make_one
 from gymnast.errors import MissingPackageError
-for env_id in ("Hopper-v5", "LunarLander-v3", "BipedalWalker-v3", "MinAtar/Asterix-v0", "MiniGrid-Empty-5x5-v0"):
+names = ("Hopper-v5", "LunarLander-v3", "BipedalWalker-v3", "MinAtar/Asterix-v0", "MiniGrid-Empty-5x5-v0", "VizdoomBasic-v1")
+for env_id in names:
     try:
         make_one(EnvConfig(id=env_id))
     except MissingPackageError as error:
@@ -352,7 +353,7 @@ for env_id in ("Hopper-v5", "LunarLander-v3", "BipedalWalker-v3", "MinAtar/Aster
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     extras = {"Hopper-v5": "mujoco", "LunarLander-v3": "box2d", "BipedalWalker-v3": "box2d"}
-    extras |= {"MinAtar/Asterix-v0": "minatar", "MiniGrid-Empty-5x5-v0": "minigrid"}
+    extras |= {"MinAtar/Asterix-v0": "minatar", "MiniGrid-Empty-5x5-v0": "minigrid", "VizdoomBasic-v1": "vizdoom"}
     assert done.stdout.splitlines() == [
         f"Environment '{env_id}' needs an optional package. Install it with: pip install \"gymnast[{extra}]\""
         for env_id, extra in extras.items()

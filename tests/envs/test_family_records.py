@@ -21,7 +21,7 @@ from gymnast.envs.make import make_one
 from gymnast.envs.registry import env_spec, family_of_config, missing_package, rules_of
 from gymnast.errors import CheckpointError
 
-HEAVY = ("torch", "numpy", "gymnasium", "pydantic", "ale_py", "mujoco", "Box2D", "minatar", "minigrid")
+HEAVY = ("torch", "numpy", "gymnasium", "pydantic", "ale_py", "mujoco", "Box2D", "minatar", "minigrid", "vizdoom")
 IDS = {
     "CartPole-v1": "classic",
     "Taxi-v4": "toy_text",
@@ -32,6 +32,8 @@ IDS = {
     "MinAtar/Breakout-v1": "minatar",
     "MiniGrid-Empty-5x5-v0": "minigrid",
     "BabyAI-GoToObj-v0": "minigrid",
+    "VizdoomBasic-v1": "vizdoom",
+    "VizdoomDoom-v1": "vizdoom",
     "gymnast/Bandit-v0": "bandits",
 }
 

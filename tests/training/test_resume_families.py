@@ -12,6 +12,13 @@ ENVS = {
     "MuJoCo by snapshot": {"id": "Ant-v5", "time_limit": 30, "vectorization": "inprocess"},
     "MinAtar by snapshot": {"id": "MinAtar/SpaceInvaders-v1", "time_limit": 30, "vectorization": "inprocess"},
     "MiniGrid by replay": {"id": "MiniGrid-DoorKey-5x5-v0", "time_limit": 30, "vectorization": "inprocess"},
+    "ViZDoom by replay": {
+        "id": "VizdoomDefendCenter-v1",
+        "kwargs": {"screen": [36, 48]},
+        "time_limit": 30,
+        "vectorization": "workers",
+        "n_workers": 2,
+    },
     "Atari by snapshot": {
         "id": "ALE/Pong-v5",
         "atari": {"obs": "objects", "sticky": 0.25, "frame_cap": 120},

@@ -27,6 +27,24 @@ _VERSIONS: list[tuple[str, int, tuple[int, ...]]] = [
 RENAMED_ENVS = {f"{env}-v{old}": f"{env}-v{current}" for env, current, former in _VERSIONS for old in former}
 RENAMED_ENVS["FrozenLake8x8-v0"] = "FrozenLake8x8-v1"
 
+# ViZDoom's scenarios as its package names them today, by the names of its papers and of gym wrappers before it.
+_SCENARIOS = {"DefendTheCenter": "DefendCenter", "DefendTheLine": "DefendLine"} | {
+    name: name
+    for name in (
+        "Basic",
+        "DeadlyCorridor",
+        "HealthGathering",
+        "MyWayHome",
+        "PredictPosition",
+        "TakeCover",
+        "Deathmatch",
+    )
+}
+for _old, _new in _SCENARIOS.items():
+    RENAMED_ENVS |= dict.fromkeys((f"VizDoom-{_old}-v0", f"Vizdoom{_new}-v0"), f"Vizdoom{_new}-v1")
+    if _old != _new:
+        RENAMED_ENVS[f"Vizdoom{_old}-v1"] = f"Vizdoom{_new}-v1"
+
 # Ids of Gymnasium whose env is another one's with arguments, and how that one's variants for it are called.
 _PRESETS = {
     "LunarLanderContinuous-v3": ("LunarLander-v3", "continuous_{}"),

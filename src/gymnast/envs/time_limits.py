@@ -45,7 +45,7 @@ def own_limit(config: EnvConfig) -> int | None:
     A time limit outside a frame skip counts steps of the agent and is a wrapper of its own; it too replaces the registered one.
     """
     rules = rules_of(config)
-    if rules is None:
+    if rules is None or rules.most_steps is None:
         return _own_limit(config)
     # A cap of the rules stays, whatever the others say; ALE's registered limit is in frames.
     return min(rules.most_steps, _own_limit(config) or rules.most_steps)

@@ -16,12 +16,13 @@ from gymnast.envs.families.minigrid import MINIGRID
 from gymnast.envs.families.mujoco import MUJOCO
 from gymnast.envs.families.tasks import TASKS
 from gymnast.envs.families.toy_text import TOY_TEXT
+from gymnast.envs.families.vizdoom import VIZDOOM
 
 if TYPE_CHECKING:
     import gymnasium as gym
     from gymnasium.envs.registration import EnvSpec
 
-SHIPPED = (CLASSIC, TOY_TEXT, BOX2D, MUJOCO, ATARI, MINATAR, MINIGRID, BANDITS, TASKS)
+SHIPPED = (CLASSIC, TOY_TEXT, BOX2D, MUJOCO, ATARI, VIZDOOM, MINATAR, MINIGRID, BANDITS, TASKS)
 """In the order in which the doctor names them."""
 
 

@@ -51,13 +51,15 @@ class Snapshot(NamedTuple):
 
 
 class Rules(Protocol):
-    """How an env is played, where the config has a section of its own about that."""
+    """How an env is played, where that has to be told with every score."""
 
     frames_per_step: int
-    most_steps: int
-    """Steps after which an episode is cut off, whatever the time limit is."""
     images: bool
     """Whether observations are pictures."""
+
+    @property
+    def most_steps(self) -> int | None:
+        """Steps after which an episode is cut off, whatever the time limit is; None where the rules have no such end."""
 
     def protocol(self) -> dict[str, Any]:
         """All that two scores must share to be compared; stored with every score."""
@@ -101,7 +103,7 @@ class Family:
     preload: tuple[str, ...] = ()
     """Modules that are imported once for all worker processes."""
     rules: Callable[[EnvConfig], Rules | None] | None = None
-    """How its envs are played, for families with a section of their own in the config."""
+    """How its envs are played, for families of which scores say it."""
 
     # How their state is saved; without either, the actions of an episode are repeated.
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
