@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from gymnast.evaluation.video import VideoWriter
 from gymnast.play import commands
 from gymnast.play.headless import play_headless
 from gymnast.play.opening import open_session
+from gymnast.play.players import RANDOM
 from gymnast.play.policy import PolicyPlayer
 from gymnast.play.recording import Filming, Start, Step
 from gymnast.play.session import Session
@@ -302,3 +304,28 @@ def test_reward_terms_are_those_of_the_env() -> None:
     assert set(view.terms) == {"forward", "ctrl"}
     assert sum(view.terms.values()) == pytest.approx(view.reward, rel=1e-5)
     session.close()
+
+
+def test_a_game_is_saved_where_the_env_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under the next free name; the next session begins there."""
+    pytest.importorskip("vizdoom")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "game-1.zds").touch()
+    kwargs = {"screen": [60, 80]}
+    session = open_session(EnvConfig(id="VizdoomDefendCenter-v1", kwargs=kwargs), EnvSpec(), RANDOM, drawn=False)
+    with closing(session):
+        for _ in range(20):
+            session.next()
+        session.command(commands.SAVE)
+        assert session.view().note == "saved as game-2.zds (env.kwargs.start)"
+    kwargs["start"] = "game-2.zds"
+    session = open_session(EnvConfig(id="VizdoomDefendCenter-v1", kwargs=kwargs), EnvSpec(), RANDOM, drawn=False)
+    with closing(session):
+        session.next()
+        assert session.stage.info["ammo"] < 26
+
+
+def test_other_games_say_that_they_cannot_be_saved() -> None:
+    with closing(open_session(EnvConfig(id="CartPole-v1"), EnvSpec(), RANDOM, drawn=False)) as session:
+        session.command(commands.SAVE)
+        assert session.view().note == "this game cannot be saved"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 QUIT, HELP, PAUSE, STEP, RESTART = "quit", "help", "pause", "step", "restart"
 TAKE_OVER, NEXT_MODE, FASTER, SLOWER = "take over", "next mode", "faster", "slower"
+SAVE = "save"
 
 KEYS: Mapping[str, str] = {
     "tab": TAKE_OVER,
@@ -16,6 +17,7 @@ KEYS: Mapping[str, str] = {
     "=": FASTER,
     "-": SLOWER,
     "r": RESTART,
+    "s": SAVE,
     "h": HELP,
     "f1": HELP,
     "q": QUIT,
@@ -31,6 +33,7 @@ MEANING: Mapping[str, str] = {
     FASTER: "faster",
     SLOWER: "slower",
     RESTART: "restart the episode",
+    SAVE: "save the game, where the env can",
     HELP: "these keys",
     QUIT: "quit",
 }

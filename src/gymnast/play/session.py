@@ -5,8 +5,10 @@ A front gives it keys, commands and the time, and shows its `view()` and `pictur
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 
@@ -122,6 +124,8 @@ class Session:
             self.paused, self._single, self._due = True, True, 0.0
         elif command == commands.RESTART:
             self._begin()
+        elif command == commands.SAVE:
+            self._note = self._save()
         elif command == commands.FASTER:
             self._speed = min(self._speed + 1, len(SPEEDS) - 1)
         elif command == commands.SLOWER:
@@ -131,6 +135,20 @@ class Session:
             self.set_mode(modes[(modes.index(self.mode) + 1) % len(modes)])
         elif command == commands.TAKE_OVER:
             self.set_mode(self._others if self.mode == HUMAN and self._others else HUMAN)
+
+    def _save(self) -> str:
+        """Write the moment into a file of the current folder, to begin from there another time; what came of it in words."""
+        save = getattr(self.stage.bare_env, "save_game", None)
+        if save is None:
+            return "this game cannot be saved"
+        if self._recorders:
+            return "not while recording: saving takes a moment of the game"
+        if self._outcome:
+            return "the episode is over"
+        taken = {path.stem for path in Path().glob("game-*")}
+        number = next(number for number in itertools.count(1) if f"game-{number}" not in taken)
+        saved: Path = save(f"game-{number}")
+        return f"saved as {saved.name} (env.kwargs.start)"
 
     def set_mode(self, mode: str) -> None:
         """Let another player act from the next step on; one that there is not is not."""
