@@ -56,8 +56,9 @@ def played(env: Any, seed: int, steps: int = 60) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ["Basic", "DefendCenter", "HealthGathering", "MyWayHome"])
-def test_the_package_plays_the_same(make: Make, name: str) -> None:
+def test_the_package_plays_the_same(make: Make, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """Pictures, inputs, rewards, lengths and ends; but the last observation of an episode is a true one here."""
+    monkeypatch.chdir(tmp_path)  # the package writes into the current folder
     ours = make(name)
     size = {"screen_resolution": vizdoom.ScreenResolution.RES_160X120, "screen_format": vizdoom.ScreenFormat.GRAY8}
     buttons = len(ours.scenario.buttons)
