@@ -20,6 +20,7 @@ from gymnast.envs.vector import VectorEnv
 from gymnast.errors import ConfigError
 from gymnast.evaluation.by_parameter import by_parameter
 from gymnast.runs.trust import code_in
+from gymnast.service.env_card import env_card
 
 LANDER = {
     "gravity": [-12, -8],
@@ -297,3 +298,14 @@ def test_gravity_of_a_simulator_is_restored_too() -> None:
         play(envs, 20)
         envs.load_state(state)
         assert play(envs, 60, begin=False, first=45) == expected
+
+
+def test_the_card_of_an_env_says_what_can_be_drawn() -> None:
+    """And what a variant draws and learns from; no name of it leads nowhere."""
+    card = env_card("LunarLander-v3")
+    assert list(card.parameters) == list(LANDER)
+    for name in card.parameters:
+        make_one(config("LunarLander-v3", {name: -9 if name == "gravity" else 1})).close()
+    drawn, terms = env_card("LunarLander-v3:randomised_ppo").randomised, env_card("CartPole-v1:centred_ppo").reward_terms
+    assert drawn["gravity"] == "-12 … -8"
+    assert terms == {"centre": "4 × cartpole_centring"}

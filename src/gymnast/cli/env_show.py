@@ -31,7 +31,16 @@ def show(
 def _as_json(card: EnvCard) -> dict[str, Any]:
     """The spec's own keys, next to those of the env."""
     data = plain(card)
-    keys = ("id", "observation_space", "action_space", "wrappers", "protocol")
+    keys = (
+        "id",
+        "observation_space",
+        "action_space",
+        "wrappers",
+        "protocol",
+        "reward_terms",
+        "randomised",
+        "parameters",
+    )
     return {**{key: data[key] for key in keys}, **data["spec"]}
 
 
@@ -80,10 +89,17 @@ def _facts(card: EnvCard) -> Table:
         if score is not None:
             facts.add_row(str(name), f"{score.score:g}  ({'; '.join(filter(None, (score.source, score.protocol)))})")
     facts.add_row("vectorization", f"{card.vectorization} ({card.vectorization_reason})")
-    title = "wrappers"
-    for line in card.wrapper_lines:
-        facts.add_row(title, line)
-        title = ""
+    terms = [f"{name}: {term}" for name, term in card.reward_terms.items()]
+    drawn = [f"{name}: {values}" for name, values in card.randomised.items()]
+    parameters = [f"{name} ({about})" for name, about in card.parameters.items()]
+    for title, lines in (
+        ("wrappers", card.wrapper_lines),
+        ("reward terms", terms),
+        ("randomised", drawn),
+        ("can be drawn", [", ".join(parameters)] if parameters else []),
+    ):
+        for number, line in enumerate(lines):
+            facts.add_row(title if number == 0 else "", line)
     return facts
 
 

@@ -77,6 +77,20 @@ class TermConfig(Model):
                 of_states_alone(parse(text))
         return self
 
+    def __str__(self) -> str:
+        """`0.5 × cartpole_centring`, `-abs(pole_angle)`."""
+        if self.shaper is not None:
+            what = self.shaper
+        elif self.potential is not None:
+            what = f"potential {self.potential}"
+        elif self.costs is not None:
+            what = "costs " + ", ".join(f"{label} {cost:g}" for label, cost in self.costs.items())
+        else:
+            what = str(self.expression)
+        if self.weight == 1:
+            return what
+        return f"{self.weight:g} × {what}"
+
 
 def _known_elsewhere(name: str) -> None:
     """Refuse a shaper that nobody brings; nothing is imported yet."""

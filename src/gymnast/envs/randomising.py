@@ -12,10 +12,12 @@ import numpy as np
 from gymnasium import spaces
 
 from gymnast.config.randomise import Choices, Drawn
+from gymnast.config.schema import EnvConfig
 from gymnast.envs.closing import close
-from gymnast.envs.families import class_path, family_of_env
-from gymnast.envs.families.family import within
+from gymnast.envs.families import class_path, family_of, family_of_env, where
+from gymnast.envs.families.family import Family, within
 from gymnast.envs.families.parameters import Parameter, attribute
+from gymnast.envs.registry import env_spec
 from gymnast.envs.wrappers.actions import ActionNoise
 from gymnast.envs.wrappers.generators import seeded
 from gymnast.envs.wrappers.parts import changed_parts
@@ -192,15 +194,28 @@ class Parameters(RandomWrapper):
             self._set(dict(state["drawn"]))
 
 
+def declared_parameters(config: EnvConfig) -> dict[str, Parameter]:
+    """What the record of the env's family declares; no env is made."""
+    spec = env_spec(config.id, config.module)
+    family = family_of(spec)
+    if family is None:
+        return {}
+    if family.prepare is not None:
+        spec = family.prepare(spec, config, None)
+    return _declared(family, where(spec))
+
+
+def _declared(family: Family, path: str) -> dict[str, Parameter]:
+    """By the path of the class."""
+    return {name: one for home, some in family.parameters.items() if within(path, home) for name, one in some.items()}
+
+
 def known_parameters(env: gym.Env) -> dict[str, Parameter]:
     """What can be set on an env from the outside, as functions of its outermost layer."""
     family = family_of_env(env)
     declared: Mapping[str, Parameter] = {}
     if family is not None:
-        path = class_path(env)
-        declared = {
-            name: one for home, some in family.parameters.items() if within(path, home) for name, one in some.items()
-        }
+        declared = _declared(family, class_path(env))
     else:
         declared = {name: attribute(name, "an attribute of the env") for name in _numbers_of(env.unwrapped)}
     found = {name: _of_bare(one) for name, one in declared.items()}

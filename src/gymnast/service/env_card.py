@@ -37,6 +37,12 @@ class EnvCard:
     vectorization: str
     """How its copies would be stepped here, and why."""
     vectorization_reason: str
+    reward_terms: dict[str, str]
+    """What is learned from besides the env's own reward, by the name of the term."""
+    randomised: dict[str, str]
+    """What is drawn for every episode."""
+    parameters: dict[str, str]
+    """What `env.randomise` could draw, and what that is."""
     spec: EnvSpec
 
 
@@ -44,6 +50,7 @@ def env_card(reference: str) -> EnvCard:
     """The card of an env, or of a variant with a spec of its own. Makes the env once, in this process, without torch."""
     # Gymnasium, and the package of the env: nothing else of this layer needs them.
     from gymnast.envs.choose import choose_for_run
+    from gymnast.envs.randomising import declared_parameters
     from gymnast.envs.registry import rules_of
     from gymnast.envs.time_limits import time_limit_of
     from gymnast.envs.wrappers.show import layers, lines, short
@@ -66,5 +73,8 @@ def env_card(reference: str) -> EnvCard:
         time_limit=time_limit_of(env) or spec.horizon,
         vectorization=kind,
         vectorization_reason=reason,
+        reward_terms={} if env.rewards is None else {name: str(term) for name, term in env.rewards.terms.items()},
+        randomised={name: str(drawn) for name, drawn in env.randomise.items()},
+        parameters={name: one.about for name, one in declared_parameters(env).items()},
         spec=spec,
     )
