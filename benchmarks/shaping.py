@@ -25,14 +25,15 @@ from gymnast.evaluation.by_parameter import by_parameter
 RESULTS = Path(__file__).with_name("results") / "shaping.jsonl"
 RANGE = "LunarLander-v3:randomised_ppo"
 EPISODES = 100
+STORE = Path("runs-shaping")
+QUIET = ("log.video=false", "log.rollouts=false", "log.report=false")
 
 
 def centring(seeds: list[int], overrides: list[str]) -> Iterator[dict[str, Any]]:
     """Mean return and root mean square of the cart's position, over all steps of fresh episodes."""
     for config in ("CartPole-v1:ppo", "CartPole-v1:centred_ppo"):
         for seed in seeds:
-            run = train(config, seed, overrides)
-            agent = gymnast.load(run)
+            agent = gymnast.load(str(train(config, seed, overrides).run.folder))
             traces = [agent.trace(seed=10_000 + k) for k in range(20)]
             positions = np.concatenate([np.array(trace.observations)[:, 0] for trace in traces])
             rms = float(np.sqrt(np.mean(positions**2)))
@@ -43,9 +44,8 @@ def mountain_car(seeds: list[int], overrides: list[str]) -> Iterator[dict[str, A
     """Env steps at the evaluation that solved it; the budget where none did."""
     for config in ("MountainCar-v0:ppo", "MountainCar-v0:potential_ppo"):
         for seed in seeds:
-            run = train(config, seed, overrides)
-            status = run.status
-            yield {"config": config, "seed": seed, "solved": status.solved, "env_steps": status.env_steps}
+            result = train(config, seed, overrides)
+            yield {"config": config, "seed": seed, "solved": result.solved, "env_steps": result.env_steps}
 
 
 def lander(seeds: list[int], overrides: list[str]) -> Iterator[dict[str, Any]]:
@@ -55,8 +55,7 @@ def lander(seeds: list[int], overrides: list[str]) -> Iterator[dict[str, Any]]:
             settings = list(overrides)
             if config != RANGE:
                 settings.append(f"eval.env={json.dumps(ranges())}")
-            run = train(config, seed, settings)
-            result = gymnast.load(run).evaluate(EPISODES)
+            result = gymnast.load(str(train(config, seed, settings).run.folder)).evaluate(EPISODES)
             parts = by_parameter(result.randomise, result.parameters, result.returns)
             yield {
                 "config": config,
@@ -78,11 +77,10 @@ def ranges() -> dict[str, Any]:
 
 def train(config: str, seed: int, overrides: list[str]) -> Any:
     """One run to its end."""
-    return gymnast.train(config, overrides=overrides, seed=seed, runs_dir=STORE)
+    return gymnast.train(config, *overrides, *QUIET, seed=seed, runs_dir=STORE)
 
 
 STUDIES = {"centring": centring, "mountain_car": mountain_car, "lander": lander}
-STORE = Path("runs-shaping")
 
 
 def main() -> None:
@@ -96,8 +94,8 @@ def main() -> None:
     first, _, last = given.seeds.partition("-")
     seeds = list(range(int(first), int(last or first) + 1))
     rows: dict[str, list[dict[str, Any]]] = {}
-    for row in STUDIES[given.study](seeds, given.overrides):
-        row = {"study": given.study, **row, "overrides": given.overrides, "at": time.strftime("%Y-%m-%d")}
+    for found in STUDIES[given.study](seeds, given.overrides):
+        row = {"study": given.study, **found, "overrides": given.overrides, "at": time.strftime("%Y-%m-%d")}
         rows.setdefault(row["config"], []).append(row)
         print(json.dumps(row), flush=True)
         with given.out.open("a", encoding="utf-8") as file:

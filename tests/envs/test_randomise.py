@@ -306,6 +306,9 @@ def test_the_card_of_an_env_says_what_can_be_drawn() -> None:
     assert list(card.parameters) == list(LANDER)
     for name in card.parameters:
         make_one(config("LunarLander-v3", {name: -9 if name == "gravity" else 1})).close()
-    drawn, terms = env_card("LunarLander-v3:randomised_ppo").randomised, env_card("CartPole-v1:centred_ppo").reward_terms
+    drawn, terms = (
+        env_card("LunarLander-v3:randomised_ppo").randomised,
+        env_card("CartPole-v1:centred_ppo").reward_terms,
+    )
     assert drawn["gravity"] == "-12 … -8"
     assert terms == {"centre": "4 × cartpole_centring"}
