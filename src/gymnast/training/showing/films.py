@@ -121,6 +121,7 @@ def _show(
                 "differences": differences,
                 "every": paced.every,
                 "cut": trace.cut,
+                "seconds": round(time.perf_counter() - began, 3),
             }
             write_about(video.path, [trace], about)
             if paced.black:
