@@ -30,7 +30,18 @@ BUSY = 0.15
 """Cores used by other processes, on average over a run, above which the run is marked as disturbed."""
 TRIES = 5
 """How often a disturbed round is run before it is kept, marked."""
-_PACKAGES = ("torch", "numpy", "gymnasium", "gym", "gymnast", "stable-baselines3", "cleanrl", "tensorboard", "ale-py")
+_PACKAGES = (
+    "torch",
+    "numpy",
+    "gymnasium",
+    "gym",
+    "gymnast",
+    "stable-baselines3",
+    "cleanrl",
+    "tensorboard",
+    "ale-py",
+    "trackio",
+)
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:

@@ -177,6 +177,11 @@ def _tree_mb(pid: int, kib: Callable[[Path], int]) -> float:
     return total / 1024
 
 
+def memory_mb(pid: int) -> float:
+    """Memory of a process that runs and of its descendants now, shared pages counted once."""
+    return _tree_mb(pid, _proportional)
+
+
 def _resident(process: Path) -> int:
     return int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 

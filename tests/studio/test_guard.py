@@ -59,13 +59,41 @@ def test_a_websocket_from_elsewhere_is_refused(studio: Studio, headers: dict[str
 
 
 def _handshake(studio: Studio, host: str) -> bytes:
+    return _said(studio, "GET /live", f"Host: {host}", *UPGRADE)
+
+
+UPGRADE = (
+    "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13",
+)  # fmt: skip
+
+
+def _said(studio: Studio, line: str, *headers: str) -> bytes:
+    """The beginning of what is answered to a request as it is written here."""
     port = int(studio.address.rpartition(":")[2])
+    lines = [f"{line} HTTP/1.1", *(header.replace("OWN", f"127.0.0.1:{port}") for header in headers)]
     with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
-        raw.sendall(
-            f"GET /live HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
-        )
+        raw.sendall("\r\n".join([*lines, "", ""]).encode("latin-1"))
         return raw.recv(100)
+
+
+@pytest.mark.parametrize(
+    ("line", "headers", "status"),
+    [
+        ("GET /api/about", ["Host: OWN"], 200),
+        ("GET /api/runs", [], 421),
+        ("GET /api/runs", ["Host: OWN", "Host: evil.example"], 400),
+        ("GET /api/runs", ["Host: evil.example", "Host: OWN"], 400),
+        ("GET /api/runs", ["Host: evil.example", "X-Forwarded-Host: OWN"], 421),
+        ("GET http://OWN/api/runs", ["Host: evil.example"], 421),
+        ("POST /api/train", ["Host: OWN", "Origin: http://OWN", "Origin: http://evil.example", "Content-Length: 0"], 400),
+        ("POST /api/runs", ["Host: OWN", "Content-Length: 4", "Transfer-Encoding: chunked"], 400),
+        ("GET /live", ["Host: OWN", "Origin: http://evil.example", *UPGRADE], 403),
+        ("GET /play/session", ["Host: OWN", "Origin: http://localhost:1", *UPGRADE], 403),
+        ("GET /live", [*UPGRADE], 400),
+    ],
+)  # fmt: skip
+def test_what_no_browser_would_send_is_refused_too(studio: Studio, line: str, headers: list[str], status: int) -> None:
+    assert _said(studio, line, *headers).startswith(f"HTTP/1.1 {status} ".encode())
 
 
 def test_a_websocket_of_ours_gets_the_runs(studio: Studio) -> None:

@@ -62,6 +62,8 @@ class Guard:
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
+        if len(headers.getlist("host")) > 1 or len(headers.getlist("origin")) > 1:
+            return problem("A request has one Host and one Origin.", 400)
         if self._hosts and host not in self._hosts:
             return problem(f"This studio is not at '{host[:100]}'.", 421)
         if not _same_origin(scope, headers, host):

@@ -2,6 +2,8 @@
 import { html, useRef } from "/web/lib/preact.js";
 import { LiveCharts } from "/web/components/live-charts.js";
 
+const WHOLE = new Intl.NumberFormat("en");
+const FOUR_DIGITS = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 const MOST_BARS = 9;
 const MOST_TERMS = 8;
 const MOST_RESULTS = 7;
@@ -63,7 +65,8 @@ export function Numbers({ reason, observation }) {
 
 export function short(value) {
   if (value === null || value === undefined) return "–";
-  return Number.isInteger(value) ? value.toLocaleString("en") : Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4 });
+  if (Number.isInteger(value)) return WHOLE.format(value);
+  return FOUR_DIGITS.format(value);
 }
 
 export function signed(value) {

@@ -1,24 +1,33 @@
 // Numbers, times and words as people read them.
 
+// Making a formatter takes far longer than using it, and a table formats a thousand numbers for each step.
+const formatters = new Map();
+
+function written(value, most, least = 0) {
+  const key = 100 * most + least;
+  if (!formatters.has(key)) formatters.set(key, new Intl.NumberFormat("en-US", { minimumFractionDigits: least, maximumFractionDigits: most }));
+  return formatters.get(key).format(value);
+}
+
 export function number(value, digits = 4) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e9)) return value.toExponential(2);
-  if (Number.isInteger(value) || size >= 10 ** digits) return Math.round(value).toLocaleString("en-US");
+  if (Number.isInteger(value) || size >= 10 ** digits) return written(Math.round(value), 0);
   const left = Math.max(0, Math.floor(Math.log10(size)) + 1);
-  return value.toLocaleString("en-US", { maximumFractionDigits: Math.max(0, digits - left) });
+  return written(value, Math.max(0, digits - left));
 }
 
 // With one decimal at most, as scores are printed elsewhere.
 export function score(value) {
   if (value === null || value === undefined) return "–";
   if (Math.abs(value) < 10) return number(value, 3);
-  return value.toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+  return written(value, 1, 1);
 }
 
 export function count(value) {
   if (value === null || value === undefined) return "–";
-  if (value < 10_000) return value.toLocaleString("en-US");
+  if (value < 10_000) return written(value, 3);
   if (value < 1_000_000) return `${trimmed(value / 1000)}k`;
   if (value < 1_000_000_000) return `${trimmed(value / 1_000_000)}M`;
   return `${trimmed(value / 1_000_000_000)}B`;
