@@ -89,7 +89,7 @@ def _said(studio: Studio, line: str, *headers: str) -> bytes:
         ("POST /api/runs", ["Host: OWN", "Content-Length: 4", "Transfer-Encoding: chunked"], 400),
         ("GET /live", ["Host: OWN", "Origin: http://evil.example", *UPGRADE], 403),
         ("GET /play/session", ["Host: OWN", "Origin: http://localhost:1", *UPGRADE], 403),
-        ("GET /live", [*UPGRADE], 400),
+        ("GET /live", [*UPGRADE], 403),
     ],
 )  # fmt: skip
 def test_what_no_browser_would_send_is_refused_too(studio: Studio, line: str, headers: list[str], status: int) -> None:
