@@ -306,6 +306,10 @@ def test_looking_into_the_network(page: Any, runs: dict[str, str]) -> None:
     page.get_by_role("button", name="Look into the network").click(timeout=60_000)
     page.get_by_role("button", name="Grad-CAM, action").click(timeout=60_000)
     page.locator("video.heat").wait_for()
+    heat, pictures = page.locator("video.heat").bounding_box(), page.locator(".stacked").bounding_box()
+    assert heat["height"] <= pictures["height"] + 1 and heat["width"] <= pictures["width"] + 1, (
+        "it lies over the picture"
+    )
     page.get_by_role("button", name="layer 1").click()
     page.get_by_role("button", name="filters").click()
     page.wait_for_selector("img.filters")

@@ -24,6 +24,7 @@ CHUNK = 64
 """Observations that are looked at together."""
 MOST_MAPS = 32
 """Maps of a layer that are shown."""
+FILTER_COLUMNS = 4
 GAP = 1
 """Pixels between two tiles."""
 Images = np.ndarray
@@ -51,8 +52,10 @@ def filters(net: ConvNet) -> Images:
     weight = layer.weight.detach()[:MOST_MAPS]
     largest = weight.abs().amax(dim=(1, 2, 3), keepdim=True).clamp_min(1e-12)
     shades = (127.5 * (1 + weight / largest)).round().to(torch.uint8).numpy()
-    columns = [tiled(one, rows=1) for one in shades]
-    return np.concatenate([np.pad(one, ((0, GAP), (0, 0))) for one in columns])
+    tiles = [np.pad(tiled(one, rows=1), ((0, GAP), (0, 4 * GAP))) for one in shades]
+    tiles += [np.zeros_like(tiles[0])] * (-len(tiles) % FILTER_COLUMNS)
+    columns = np.array_split(tiles, FILTER_COLUMNS)
+    return np.concatenate([np.concatenate(list(column)) for column in columns], axis=1)
 
 
 def activations(policy: Policy, observations: Sequence[Any]) -> Iterator[list[Images]]:

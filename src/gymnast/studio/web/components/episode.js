@@ -79,7 +79,7 @@ function Pictures({ trace, step, onSee }) {
     ${pictures.frames ? html`<${Film} film=${pictures.frames} base=${trace.base} step=${step} className="game" />` : html`<div class="film none">${trace.no_picture ?? "This env draws no pictures."}</div>`}
     ${trace.reads_images && html`<div class="seen">
       <h3>What the network sees</h3>
-      ${pictures.input ? html`<div class="stacked"><${Film} film=${pictures.input} base=${trace.base} step=${step} />${heat && pictures[heat] && html`<${Film} film=${pictures[heat]} base=${trace.base} step=${step} className="heat" />`}</div>
+      ${pictures.input ? html`<div class="stacked" title="Heat lies over the newest picture" style=${{ "--stack": trace.stack ?? 1 }}><${Film} film=${pictures.input} base=${trace.base} step=${step} />${heat && pictures[heat] && html`<${Film} film=${pictures[heat]} base=${trace.base} step=${step} className="heat" />`}</div>
         <p class="stack">${stackLabels(trace, step).map((label) => html`<span>${label}</span>`)}</p>
         <${Choice} label="Heat" value=${heat} options=${[["", "plain"], ...HEATS.filter(([name]) => pictures[name])]} onChange=${setHeat} />
         ${trace.layers?.length > 0 && html`<${Choice} label="Layer" value=${layer} options=${[["", "no layer"], ...trace.layers.map((name) => [name, name.replace("layer", "layer ")]), ["filters", "filters"]]} onChange=${setLayer} />`}

@@ -52,8 +52,8 @@ export function ago(iso) {
   const seconds = (Date.now() - Date.parse(iso)) / 1000;
   if (!Number.isFinite(seconds)) return "–";
   if (seconds < 60) return "just now";
-  const hours = Math.floor(seconds / 3600);
-  if (hours >= 1 && hours < 48) return `${hours} h ago`;
+  const hours = Math.round(seconds / 3600);
+  if (seconds >= 3570 && hours < 48) return `${hours} h ago`;
   return `${duration(seconds)} ago`;
 }
 

@@ -13,7 +13,7 @@ const ROW = 44;
 const STATES = ["running", "solved", "finished", "interrupted", "failed", "crashed"];
 const COLUMNS = [
   ["id", "run"], ["config", "config"], ["status", "status"], ["best", "return"], ["curve", "course"], ["steps", "vec steps"],
-  ["time", "time"], ["created", "started"], ["tags", "tags"],
+  ["time", "time"], ["created", "started"],
 ];
 const ORDERS = {
   id: (run) => run.id,
@@ -108,14 +108,13 @@ function Row({ run, glimpse, chosen, current, onChoose }) {
   return html`<a class="row" href=${`/runs/${run.id}`} aria-current=${current ? "true" : null} title=${run.note || null}>
     <span class="pick"><input type="checkbox" checked=${chosen} aria-label=${`Choose ${run.id}`} onClick=${(event) => { event.preventDefault(); event.stopPropagation(); onChoose(run.id); }} /></span>
     <span class="id mono">${run.id}</span>
-    <span class="config"><b>${envOf(run)}</b><em>${variantOf(run)}seed ${run.seed}</em></span>
+    <span class="config"><b>${envOf(run)}</b><em>${variantOf(run)}seed ${run.seed}${run.tags.map((tag) => html` <${Tag}>${tag}</${Tag}>`)}</em></span>
     <span class="status"><${State} run=${run} />${run.status === "running" && html`<span class="left"><${Bar} share=${run.share} /><em>${run.eta_seconds ? duration(run.eta_seconds) : ""}</em></span>`}</span>
     <span class="best"><b class=${reached ? "good" : ""}>${score(run.best_return)}</b>${run.threshold !== null && html`<em>of ${score(run.threshold)}</em>`}</span>
     <span class="curve"><${Sparkline} values=${glimpse?.curve} /><${Alerts} counts=${glimpse?.alerts} /></span>
     <span class="steps" title=${`${run.env_steps.toLocaleString("en-US")} env steps`}>${count(run.vec_steps)}<em>${count(run.env_steps)} env</em></span>
     <span class="time">${duration(run.wall_seconds)}</span>
     <span class="created" title=${moment(run.created)}>${ago(run.created)}</span>
-    <span class="tags">${run.tags.map((tag) => html`<${Tag}>${tag}</${Tag}>`)}</span>
   </a>`;
 }
 
