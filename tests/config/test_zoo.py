@@ -215,7 +215,7 @@ def test_the_counts_in_the_docs() -> None:
         "need a wrapper of the zoo (`FrameSkip`)": "FrameSkip",  # and gSDE, for CarRacing
         "need gSDE (`use_sde`)": "gSDE",
         "need a MiniGrid wrapper (`FlatObsWrapper`)": "FlatObsWrapper",
-        "no env (`default`, `atari`)": "no env",
+        "no env (`default`, `atari`)": "not an env",
     }
     rows = dict(re.findall(r"^\| ([^|]+) \| (\d+ \| \d+) \|$", DOC.read_text(encoding="utf-8"), re.MULTILINE))
     found = {
