@@ -37,6 +37,7 @@ _PACKAGES = (
     "gym",
     "gymnast",
     "stable-baselines3",
+    "sb3-contrib",
     "cleanrl",
     "tensorboard",
     "ale-py",
