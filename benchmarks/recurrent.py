@@ -1,7 +1,7 @@
 """Training throughput of a recurrent policy against sb3-contrib's RecurrentPPO: `python benchmarks/recurrent.py`.
 
-CartPole without velocities, an LSTM each for actor and critic with one layer of 64 behind it, the same hyperparameters and the same
-number of updates. The rate is env steps per second from the end of the second iteration; our evaluation, metrics and
+CartPole without velocities, an LSTM each for actor and critic with one layer of 64 behind it, the same hyperparameters and
+as many updates. The rate is env steps per second from the end of the second iteration; our evaluation, metrics and
 checkpoints are on. Both run with one torch thread. Bar (issue 22): ≥ 3×.
 """
 

@@ -25,13 +25,16 @@ class A2C(Algorithm[A2CConfig]):
         n = len(batch)
         policy_loss, d_log_prob = policy_gradient(outputs["log_prob"], batch["advantage"])
         value_loss, d_value = value_error(
-            outputs["value"], batch["target"], self.config.value_loss, self.config.huber_delta
+            self.in_unit(outputs["value"]),
+            self.in_unit(batch["target"]),
+            self.config.value_loss,
+            self.config.huber_delta,
         )
         return Loss(
             gradients={
                 "log_prob": d_log_prob.mul_(1.0 / n),
                 "entropy": -c["ent_coef"] / n,
-                "value": d_value.mul_(c["vf_coef"] / n),
+                "value": self.by_value(d_value).mul_(c["vf_coef"] / n),
             },
             statistics={
                 "train/policy_loss": policy_loss,

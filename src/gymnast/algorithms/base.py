@@ -20,6 +20,7 @@ from gymnast.config.schedule import Clock, scheduled_fields, value_at
 from gymnast.config.schema import PolicyConfig
 from gymnast.policies import make_policy
 from gymnast.policies.base import Field, Head, Outputs, Policy
+from gymnast.policies.value_scale import ValueScale
 from gymnast.rollout.batch import Batch
 from gymnast.rollout.buffer import Rollout
 from gymnast.rollout.returns import Floats, RewardScaler, Steps, gae
@@ -68,6 +69,8 @@ class Algorithm(Generic[C]):
     def __init__(self, config: C, n_envs: int) -> None:
         self.config = config
         self.reward_scaler = RewardScaler(n_envs, config.reward_clip) if config.normalize_reward else None
+        self.value_scale: ValueScale | None = None
+        """The unit of the policy's value head, where it has one of its own."""
 
     # ---- what it needs of others -----------------------------------------------------------------------------------
 
@@ -91,9 +94,12 @@ class Algorithm(Generic[C]):
         generator: torch.Generator | None = None,
     ) -> Policy:
         """The policy it trains: the one that the config names, with the heads it asks for."""
-        return make_policy(
+        policy = make_policy(
             config, observation_space, action_space, critic=self.uses_critic, heads=self.heads, generator=generator
         )
+        if self.config.normalize_value != "off":
+            self.value_scale = policy.scale_values(preserving=self.config.normalize_value == "popart")
+        return policy
 
     def batch_size(self, samples: int) -> int:
         """Minibatch size for a rollout of `samples`."""
@@ -110,7 +116,22 @@ class Algorithm(Generic[C]):
             value = next_value = np.zeros((t, rollout.n_envs), np.float32)
         steps = Steps(self.rewards(rollout, c), value, next_value, rollout.terminated[:t], rollout.truncated[:t])
         advantage, target = self.estimate(steps, c)
-        return rollout.batch(advantage=advantage, target=target)
+        batch = rollout.batch(advantage=advantage, target=target)
+        if self.value_scale is not None:
+            self.value_scale.follow(batch["target"], self.config.normalize_value_rate)
+        return batch
+
+    def in_unit(self, value: Tensor) -> Tensor:
+        """A value or a target in the unit in which the critic learns."""
+        if self.value_scale is None:
+            return value
+        return self.value_scale.normalised(value)
+
+    def by_value(self, derivative: Tensor) -> Tensor:
+        """The derivative by the value, from the one in the unit in which the critic learns."""
+        if self.value_scale is None:
+            return derivative
+        return derivative / self.value_scale.std
 
     def estimate(self, steps: Steps, c: Coefficients) -> tuple[Floats, Floats]:
         """Advantages and value targets [T, N], by rewards as the learner sees them: generalised advantage estimation."""

@@ -36,19 +36,19 @@ class PPO(Algorithm[PPOConfig]):
             advantage = batch["advantage"]
         log_ratio = outputs["log_prob"] - batch["log_prob"]
         policy_loss, d_log_prob, ratio = clipped_surrogate(log_ratio, advantage, c["clip_range"])
-        value = outputs["value"]
+        value, target = self.in_unit(outputs["value"]), self.in_unit(batch["target"])
         if config.clip_range_vf is None:
-            value_loss, d_value = value_error(value, batch["target"], config.value_loss, config.huber_delta)
+            value_loss, d_value = value_error(value, target, config.value_loss, config.huber_delta)
         else:
             value_loss, d_value = clipped_value_error(
-                value, batch["value"], batch["target"], c["clip_range_vf"], config.value_loss, config.huber_delta
+                value, self.in_unit(batch["value"]), target, c["clip_range_vf"], config.value_loss, config.huber_delta
             )
         change = ratio.sub_(1.0)
         return Loss(
             gradients={
                 "log_prob": d_log_prob.mul_(1.0 / n),
                 "entropy": -c["ent_coef"] / n,
-                "value": d_value.mul_(c["vf_coef"] / n),
+                "value": self.by_value(d_value).mul_(c["vf_coef"] / n),
             },
             statistics={
                 "train/policy_loss": policy_loss,

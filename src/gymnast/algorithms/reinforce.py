@@ -70,7 +70,7 @@ class Reinforce(Algorithm[ReinforceConfig]):
         gradients: dict[str, Tensor | float] = {"log_prob": d_log_prob.mul_(1.0 / n), "entropy": -c["ent_coef"] / n}
         statistics = {"train/policy_loss": policy_loss, "train/entropy": outputs["entropy"]}
         if self.uses_critic:
-            value_loss, d_value = squared_error(outputs["value"], batch["target"])
-            gradients["value"] = d_value.mul_(c["vf_coef"] / n)
+            value_loss, d_value = squared_error(self.in_unit(outputs["value"]), self.in_unit(batch["target"]))
+            gradients["value"] = self.by_value(d_value).mul_(c["vf_coef"] / n)
             statistics["train/value_loss"] = value_loss
         return Loss(gradients, statistics)

@@ -20,8 +20,11 @@ from gymnast.policies.dense import DenseChain
 from gymnast.policies.distributions import IMPOSSIBLE, distribution_for
 from gymnast.policies.encoders import Encoder, Observation
 from gymnast.policies.own import OwnEncoder
+from gymnast.policies.value_scale import ValueScale
 
 VALUE = Head("value", bootstrapped=True)
+_SCALED = VALUE.name
+"""The head that may compute in another unit."""
 
 
 class ActorCritic(Policy):
@@ -84,6 +87,7 @@ class ActorCritic(Policy):
         self.batch_norms = [part for part in self.modules() if isinstance(part, FrozenBatchNorm)]
         self.absorbs = bool(self.batch_norms)
         self._predictors = self._by_name()
+        self.value_scale: ValueScale | None = None
         self.eval()
 
     def _chains_read(self, config: PolicyConfig) -> tuple[int, bool]:
@@ -133,7 +137,7 @@ class ActorCritic(Policy):
             features = x
         else:
             features = self.trunk(x)
-        heads = {head.name: head.shaped(chain(features)) for head, chain in self._predictors}
+        heads = {head.name: self._in_unit(head, chain(features)) for head, chain in self._predictors}
         return self._params(self.actor(features), mask), heads, None
 
     def _params(self, outputs: Tensor, mask: Tensor | None) -> Tensor:
@@ -185,7 +189,23 @@ class ActorCritic(Policy):
         """Add the bootstrapped heads."""
         for head, chain in self._predictors:
             if head.bootstrapped:
-                outputs[head.name] = head.shaped(chain.infer(features))
+                outputs[head.name] = self._in_unit(head, chain.infer(features))
+
+    def _in_unit(self, head: Head, columns: Tensor) -> Tensor:
+        """What a chain computed as the output that others see."""
+        shaped = head.shaped(columns)
+        if self.value_scale is None or head.name != _SCALED:
+            return shaped
+        return self.value_scale.value(shaped)
+
+    def scale_values(self, *, preserving: bool) -> ValueScale | None:
+        """Let the value head compute in units of its targets' std."""
+        if self.critic is None:
+            return None
+        last = self.critic.layers[-1]
+        assert isinstance(last, nn.Linear)
+        self.value_scale = ValueScale(last, preserving=preserving).to(last.weight.device)
+        return self.value_scale
 
     # ---- the fast path of the update -------------------------------------------------------------------------------
 
@@ -229,7 +249,7 @@ class ActorCritic(Policy):
             chain.training = True
             columns, kept = chain.run(for_heads)
             chain.training = False
-            heads[head.name] = head.shaped(columns)
+            heads[head.name] = self._in_unit(head, columns)
             head_tapes.append(kept)
         return self._params(outputs, mask), heads, (actor_tape, head_tapes)
 
@@ -259,6 +279,8 @@ class ActorCritic(Policy):
             gradient = gradients.get(head.name)
             if not isinstance(gradient, Tensor):
                 continue
+            if self.value_scale is not None and head.name == _SCALED:
+                gradient = gradient * self.value_scale.std
             by_head = chain.backprop(kept, gradient.unsqueeze(-1) if head.size == 1 else gradient, to_input=to_input)
             if by_heads is None or by_head is None:
                 by_heads = by_head

@@ -13,8 +13,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from gymnast.errors import ConfigError
 from gymnast.policies.distributions import Distribution
 from gymnast.policies.encoders import Encoder, Observation
+from gymnast.policies.value_scale import ValueScale
 
 Outputs = dict[str, Tensor]
 """What a policy gives, by name: `action`, `log_prob`, `entropy`, `value` and whatever else it has."""
@@ -114,6 +116,10 @@ class Policy(nn.Module):
 
     def absorb(self, obs: Observation) -> None:
         """Move the statistics towards those of these observations: once per iteration, after the update."""
+
+    def scale_values(self, *, preserving: bool) -> ValueScale | None:
+        """Let the value head compute in units of its targets' std, and return that unit; None without a value head."""
+        raise ConfigError("algo.normalize_value is for the shipped policies: this one has a value head of its own.")
 
     # ---- what it is ------------------------------------------------------------------------------------------------
 

@@ -38,6 +38,8 @@ def measures(trainer: OnPolicyTrainer, done: Iteration) -> Row:
         row["train/action_std"] = float(log_std.detach().exp().mean())
     if trainer.algorithm.reward_scaler is not None:
         row["train/reward_scale"] = trainer.algorithm.reward_scaler.std
+    if trainer.algorithm.value_scale is not None:
+        row["train/value_scale"] = float(trainer.algorithm.value_scale.std)
     if rollout.own_reward is not rollout.reward:
         row["train/reward_mean"] = float(rollout.reward[:t].mean(dtype=np.float64))
     if "n_epochs" in c:

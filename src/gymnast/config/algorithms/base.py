@@ -48,6 +48,11 @@ class OnPolicyConfig(AlgorithmConfig):
     """Divide rewards by the running std of the discounted return (not a wrapper; raw returns are reported)."""
     reward_clip: float = Field(10.0, gt=0)
     """Bound of the scaled reward when normalize_reward is on."""
+    normalize_value: Literal["off", "running", "popart"] = "off"
+    """The critic computes in units of the mean and std of its targets. `popart` moves its last layer against them, so that no
+    value changes when they do; `running` does not. See docs/algorithms/popart.md."""
+    normalize_value_rate: float = Field(0.05, gt=0, le=1)
+    """Weight of the newest rollout's targets in that mean and std, once that is more than its share of all rollouts."""
 
 
 class OffPolicyConfig(AlgorithmConfig):

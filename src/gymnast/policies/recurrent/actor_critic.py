@@ -70,7 +70,7 @@ class RecurrentActorCritic(ActorCritic):
         for_actor, for_heads = features[:, 0], features[:, -1]
         if self.trunk is not None:
             for_actor = for_heads = self.trunk(for_actor)
-        heads = {head.name: head.shaped(chain(for_heads)) for head, chain in self._predictors}
+        heads = {head.name: self._in_unit(head, chain(for_heads)) for head, chain in self._predictors}
         return self._params(self.actor(for_actor), mask), heads, after
 
     # ---- acting ----------------------------------------------------------------------------------------------------

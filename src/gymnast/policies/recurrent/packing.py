@@ -84,17 +84,18 @@ def pack(memory: Memory, width: int) -> Packed:
     at = np.arange(size[0])[:, None]
     exists = at < size
     grid = row_of[np.minimum(first + at, steps - 1), sequence]
-    sizes = exists.sum(1)
-    rows = np.concatenate([_side_by_side(found[:k], width) for found, k in zip(grid, sizes)])
+    exists = np.broadcast_to(exists[:, None, :], (len(exists), width, len(size)))
+    rows = (grid[:, None, :] * width + np.arange(width)[:, None])[exists]
+    place = np.arange(len(rows))
     places = np.empty_like(rows)
-    places[rows] = np.arange(len(rows))
+    places[rows] = place
     carried = (first == 0) & ~told[sequence]
     return Packed(
-        sizes=sizes.tolist(),
+        sizes=exists[:, 0].sum(1).tolist(),
         width=width,
         rows=torch.from_numpy(rows).to(device),
         places=torch.from_numpy(places).to(device),
-        previous=torch.from_numpy(_previous(sizes, width)).to(device),
+        previous=torch.from_numpy(_previous(exists, place)).to(device),
         sequence=torch.from_numpy(sequence).to(device),
         carried=torch.from_numpy(carried).to(device),
     )
@@ -107,20 +108,15 @@ def _piece_lengths(sequence: np.ndarray, first: np.ndarray, lengths: np.ndarray)
     return np.diff(np.append(at, begin[-1]))
 
 
-def _side_by_side(rows: np.ndarray, width: int) -> np.ndarray:
-    """The rows of one time step in the order of their block: all pieces in the first layer, then all in the next."""
-    return np.asarray((rows * width + np.arange(width)[:, None]).ravel())
-
-
-def _previous(sizes: np.ndarray, width: int) -> np.ndarray:
-    """For each place, the place of the same piece and layer one time step before; the first states come first."""
-    found: list[np.ndarray] = []
-    start, before = 0, int(sizes[0])
-    for size in sizes.tolist():
-        found.append((start + np.arange(width)[:, None] * before + np.arange(size)).ravel())
-        start += width * before
-        before = size
-    return np.concatenate(found)
+def _previous(exists: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """For each place, that of the same piece and layer one time step before; the first states come before all places."""
+    first = exists[0].size
+    found = np.empty(exists.shape, np.int64)
+    found[0] = np.arange(first).reshape(exists[0].shape)
+    at = np.zeros(exists[1:].shape, np.int64)
+    at[exists[:-1]] = place[: len(place) - int(exists[-1].sum())]
+    found[1:] = at + first
+    return np.asarray(found[exists])
 
 
 def shrunk(block: Tensor, width: int, size: int) -> Tensor:
