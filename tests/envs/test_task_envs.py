@@ -12,12 +12,12 @@ import small_envs
 
 from gymnast.config.load import validate
 from gymnast.config.schema import RunConfig
-from gymnast.config.tasks import PlanConfig
+from gymnast.config.tasks import PlanConfig, slots_of
 from gymnast.envs.actions import random_actions
 from gymnast.envs.inprocess import InProcessVector
 from gymnast.envs.mixed import TASK, MixedVector
 from gymnast.envs.task_switch import TaskSwitch
-from gymnast.envs.tasks import slots_of, training_envs
+from gymnast.envs.tasks import training_envs
 from gymnast.envs.vector import EndedEpisode, VectorEnv
 from gymnast.errors import CheckpointError, ConfigError
 from gymnast.seeding import env_seeds

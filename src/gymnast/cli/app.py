@@ -145,6 +145,21 @@ class EnvCommands(LazyGroup):
     }
 
 
+class PlanCommands(LazyGroup):
+    """`gymnast plan …`: runs with several tasks."""
+
+    table: ClassVar[Table] = {
+        "show": (
+            "plan:show",
+            "Draw the tasks of a plan: their shares or their order, what differs, when a stage ends, how far a run has come.",
+        ),
+        "compare": (
+            "plan:compare",
+            "Compare env steps to threshold, stage by stage and in all, of runs with and without earlier stages (plan.start).",
+        ),
+    }
+
+
 class RunsCommands(LazyGroup):
     """`gymnast runs …`: the store of runs."""
 
@@ -220,6 +235,7 @@ app.add_typer(
     ),
     name="env",
 )
+app.add_typer(_group(PlanCommands, "Runs with several tasks: by slot, by episode, or stage by stage."), name="plan")
 app.add_typer(_group(RunsCommands, "List, show, compare, label, move and delete runs."), name="runs")
 app.add_typer(_group(WandbCommands, "Dashboards at Weights & Biases."), name="wandb")
 

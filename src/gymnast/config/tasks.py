@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from gymnast.config.model import Model
-from gymnast.errors import did_you_mean
+from gymnast.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from gymnast.config.schema import EnvConfig, RunConfig
@@ -152,6 +152,28 @@ def with_task(config: RunConfig, name: str) -> RunConfig:
     env = task_envs(config)[name]
     spec = config.spec.model_copy(update={"solved_at": task_thresholds(config)[name]})
     return config.model_copy(update={"env": env, "spec": spec, "plan": None})
+
+
+def slots_of(plan: PlanConfig, n_envs: int) -> dict[str, int]:
+    """How many slots each task has: by weight, at least one, all of them together."""
+    if n_envs < len(plan.tasks):
+        raise ConfigError(
+            f"'plan.tasks' has {len(plan.tasks)} tasks and 'env.n_envs' is {n_envs}: each task needs a slot. Raise env.n_envs, "
+            "or draw tasks by episode (plan.by=episode)."
+        )
+    total = sum(task.weight for task in plan.tasks.values())
+    exact = {name: n_envs * task.weight / total for name, task in plan.tasks.items()}
+    found = {name: max(1, int(share)) for name, share in exact.items()}
+    while sum(found.values()) != n_envs:
+        missing = n_envs - sum(found.values())
+        # The one that is farthest from its share gets one more, or gives one.
+        if missing > 0:
+            name = max(exact, key=lambda name: exact[name] - found[name])
+            found[name] += 1
+        else:
+            name = max((one for one in exact if found[one] > 1), key=lambda name: found[name] - exact[name])
+            found[name] -= 1
+    return found
 
 
 def check_plan(config: RunConfig, plan: PlanConfig) -> None:

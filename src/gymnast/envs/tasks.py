@@ -10,7 +10,7 @@ import gymnasium as gym
 from gymnasium import spaces
 
 from gymnast.config.schema import EnvConfig, RunConfig
-from gymnast.config.tasks import PlanConfig, task_envs
+from gymnast.config.tasks import PlanConfig, slots_of, task_envs
 from gymnast.envs.choose import choose_vectorization, cores, native_form
 from gymnast.envs.make import SINGLE_ENVS, make_envs, make_one
 from gymnast.envs.mixed import MixedVector
@@ -68,28 +68,6 @@ def _by_slot(plan: PlanConfig, envs: Mapping[str, EnvConfig], n_envs: int) -> Ve
         mixed = MixedVector(groups)
         opened.pop_all()
     return mixed
-
-
-def slots_of(plan: PlanConfig, n_envs: int) -> dict[str, int]:
-    """How many slots each task has: by weight, at least one, all of them together."""
-    if n_envs < len(plan.tasks):
-        raise ConfigError(
-            f"'plan.tasks' has {len(plan.tasks)} tasks and 'env.n_envs' is {n_envs}: each task needs a slot. Raise env.n_envs, "
-            "or draw tasks by episode (plan.by=episode)."
-        )
-    total = sum(task.weight for task in plan.tasks.values())
-    exact = {name: n_envs * task.weight / total for name, task in plan.tasks.items()}
-    found = {name: max(1, int(share)) for name, share in exact.items()}
-    while sum(found.values()) != n_envs:
-        missing = n_envs - sum(found.values())
-        # The one that is farthest from its share gets one more, or gives one.
-        if missing > 0:
-            name = max(exact, key=lambda name: exact[name] - found[name])
-            found[name] += 1
-        else:
-            name = max((one for one in exact if found[one] > 1), key=lambda name: found[name] - exact[name])
-            found[name] -= 1
-    return found
 
 
 # ---- by episode ----------------------------------------------------------------------------------------------------

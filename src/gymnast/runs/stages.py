@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gymnast.metrics.verdict import shown
 from gymnast.runs.files import write_atomic
 from gymnast.runs.reading import read_json
 
@@ -68,6 +69,48 @@ def _record(saved: dict[str, Any]) -> StageRecord:
         scores=scores,
         **steps,
     )
+
+
+def table(records: Sequence[StageRecord]) -> list[list[str]]:
+    """What the weights at the end of each stage score on each stage, as rows of words; empty before the first end.
+
+    The last row says how much each stage lost since its own end: what was forgotten.
+    """
+    ended = [record for record in records if record.ended is not None]
+    names = list(dict.fromkeys(name for record in ended for name in record.scores))
+    if not names:
+        return []
+    rows = [["at the end of", *names]]
+    rows += [
+        [one.name, *(_cell(one.scores.get(name), _threshold_in(records, name)) for name in names)] for one in ended
+    ]
+    own = {one.name: one.scores[one.name].mean for one in ended if one.name in one.scores}
+    last = ended[-1].scores
+    since = [f"{last[name].mean - own[name]:+.3g}" if name in own and name in last else "" for name in names]
+    if len(ended) > 1:
+        rows.append(["change since", *since])
+    return rows
+
+
+def _cell(score: Score | None, threshold: float | None) -> str:
+    if score is None:
+        return ""
+    error = f" ± {score.error:.2g}" if score.error else ""
+    return f"{shown(score.mean, threshold)}{error}"
+
+
+def _threshold_in(records: Sequence[StageRecord], name: str) -> float | None:
+    return next((record.threshold for record in records if record.name == name), None)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of words as lines of a table: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *others in rows:
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *cells]))
+    return lines
 
 
 def write(folder: Path, records: Sequence[StageRecord]) -> None:

@@ -48,6 +48,18 @@ def resolved_reference(reference: str, root: Path | None = None) -> tuple[str, R
     return f"run {run.id}", saved
 
 
+def resolved_plan(
+    reference: str, overrides: Sequence[str] = (), root: Path | None = None
+) -> tuple[str, Resolved, Run | None]:
+    """A config or a run, resolved, with its name for people, and the run where it is one."""
+    run = _named_run(reference, root)
+    if run is None:
+        resolved = resolved_config(reference, list(overrides))
+        return resolved.config.name, resolved, None
+    resolved = usable(run, playing=False)
+    return f"{resolved.config.name}, run {run.id}", resolved, run
+
+
 def _named_run(reference: str, root: Path | None) -> Run | None:
     """The run that a reference means; None if it means a config."""
     if is_config_reference(reference):

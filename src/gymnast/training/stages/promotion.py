@@ -88,6 +88,9 @@ class Stages:
         scores = self._evaluate([*self._before(), curriculum.name], evaluated)
         curriculum.end(steps, solved=solved, scores=scores)
         stages.write(self._checkpoints.run.folder, curriculum.records)
+        self._reporter.say()
+        for line in stages.aligned(stages.table(curriculum.records)):
+            self._reporter.say(f"  {line}")
         return metrics_of(scores)
 
     def restore(self) -> None:
