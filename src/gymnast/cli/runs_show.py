@@ -15,6 +15,7 @@ from gymnast.console import Console
 from gymnast.metrics.catalogue import load_catalogue
 from gymnast.metrics.verdict import shown
 from gymnast.runs.lineage import Lineage, ancestors_of
+from gymnast.runs.stages import aligned, table
 from gymnast.runs.store import Run
 from gymnast.service.configs import ConfigCard
 from gymnast.service.plain import plain
@@ -55,6 +56,7 @@ def _as_json(found: RunDetails, card: ConfigCard) -> dict[str, Any]:
         "checkpoints": [one.name for one in found.checkpoints],
         **{name: next(iter(names), None) for name, names in pointed.items()},
         "videos": data["videos"],
+        "stages": data["stages"],
         "config": plain(card.config),
         "origins": card.origins,
         "metrics": data["last_row"],
@@ -82,6 +84,8 @@ def _print_run(found: RunDetails, card: ConfigCard) -> None:
     for line in _lineage(found.lineage):
         console.print(line)
     console.print(f"checkpoints: {', '.join(map(_checkpoint, found.checkpoints)) or 'none'}")
+    for line in aligned(table(found.stages)):
+        console.print(line)
     if found.videos:
         console.print(f"videos: {', '.join(video.name for video in found.videos)}")
     _print_settings(console, Run(Path(found.folder)).typed, card)
@@ -91,6 +95,8 @@ def _print_run(found: RunDetails, card: ConfigCard) -> None:
 def _checkpoint(one: CheckpointEntry) -> str:
     """With a mark at the best and the last."""
     marks = [word for word, marked in (("best", one.best), ("last", one.last)) if marked]
+    if one.stage is not None:
+        marks.append(f"stage={one.stage}")
     if not marks:
         return one.name
     return f"{one.name} ({', '.join(marks)})"

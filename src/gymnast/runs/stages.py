@@ -84,11 +84,11 @@ def table(records: Sequence[StageRecord]) -> list[list[str]]:
     rows += [
         [one.name, *(_cell(one.scores.get(name), _threshold_in(records, name)) for name in names)] for one in ended
     ]
-    own = {one.name: one.scores[one.name].mean for one in ended if one.name in one.scores}
+    own = {one.name: one.scores[one.name].mean for one in ended[:-1] if one.name in one.scores}
     last = ended[-1].scores
     since = [f"{last[name].mean - own[name]:+.3g}" if name in own and name in last else "" for name in names]
     if len(ended) > 1:
-        rows.append(["change since", *since])
+        rows.append(["change since then", *since])
     return rows
 
 

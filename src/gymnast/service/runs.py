@@ -12,12 +12,13 @@ from typing import Any
 from gymnast.errors import GymnastError, UsageError, did_you_mean
 from gymnast.metrics.sinks.jsonl import NOT_METRICS, MetricRows
 from gymnast.metrics.verdict import threshold_of
-from gymnast.runs import checkpoint, index, lineage
+from gymnast.runs import checkpoint, index, lineage, stages
 from gymnast.runs.compare import protocol_differences, rows_of
 from gymnast.runs.index import RunRow
 from gymnast.runs.labels import read_note
 from gymnast.runs.lineage import Lineage
 from gymnast.runs.refs import resolve_run, resolve_runs
+from gymnast.runs.stages import StageRecord
 from gymnast.runs.status import Status
 from gymnast.runs.store import Run, runs_root
 from gymnast.runs.when import parse_moment
@@ -73,6 +74,8 @@ class CheckpointEntry:
     step: int
     best: bool
     last: bool
+    stage: str | None = None
+    """The stage of a plan that has ended with it."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,8 @@ class RunDetails:
     lineage: Lineage
     checkpoints: tuple[CheckpointEntry, ...]
     videos: tuple[Video, ...]
+    stages: tuple[StageRecord, ...]
+    """Of a plan by stage: those that have begun."""
     last_row: dict[str, Any]
     """The last row of metrics; a metric that is not in every row may be null there."""
     latest: dict[str, float]
@@ -158,6 +163,7 @@ def details(run: Run, *, with_rows: bool = True) -> RunDetails:
         lineage=lineage.read(run.folder),
         checkpoints=_checkpoints(run),
         videos=_videos(run),
+        stages=tuple(stages.read(run.folder)),
         last_row=next(reversed(rows), {}) if rows else {},
         latest=_latest(rows),
     )
@@ -206,7 +212,10 @@ def _ranked(root: Path, row: RunRow, first: RunRow) -> RankedRun:
 def _checkpoints(run: Run) -> tuple[CheckpointEntry, ...]:
     best, last = (checkpoint.read_pointer(run.folder, pointer) for pointer in ("best", "last"))
     names = {f"step={step}": step for step in checkpoint.steps(run.folder)}
-    return tuple(CheckpointEntry(name, step, name == best, name == last) for name, step in names.items())
+    masters = {target: stage for stage, target in checkpoint.masters(run.folder).items()}
+    return tuple(
+        CheckpointEntry(name, step, name == best, name == last, masters.get(name)) for name, step in names.items()
+    )
 
 
 def _videos(run: Run) -> tuple[Video, ...]:

@@ -22,7 +22,7 @@ from gymnast.metrics.charts.thinning import thinned
 from gymnast.metrics.diagnosis.diagnosis import Diagnosis, diagnose
 from gymnast.metrics.diagnosis.experiment import OF_THE_MACHINE, command
 from gymnast.metrics.verdict import threshold_of
-from gymnast.runs import lineage
+from gymnast.runs import lineage, stages
 from gymnast.runs.compare import rows_of
 from gymnast.runs.lineage import ancestors_of
 from gymnast.runs.reading import read_json
@@ -97,6 +97,8 @@ class Report:
     """The best and the last evaluation; one where they are the same."""
     by_parameter: tuple[tuple[str, float | None], ...]
     """Mean returns of the last evaluation by what was drawn for its episodes."""
+    stages: tuple[tuple[str, ...], ...]
+    """Of a plan by stage: scores on all stages at the end of each, with a head; empty without one."""
     diagnosis: Diagnosis
     charts: tuple[Chart, ...]
     settings: tuple[tuple[str, str, str], ...]
@@ -137,6 +139,7 @@ def gather(run: Run) -> Report:
         threshold=threshold,
         scored=_scored(columns, status),
         by_parameter=_by_parameter(columns),
+        stages=tuple(tuple(row) for row in stages.table(stages.read(run.folder))),
         diagnosis=diagnosis,
         charts=_charts(columns, threshold),
         settings=settings,

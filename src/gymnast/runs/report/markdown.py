@@ -48,6 +48,10 @@ def _results(report: Report) -> str:
         text += "\n\nThe last evaluation by what was drawn for its episodes:\n\n" + _table(
             ("parameter", "return"), parts
         )
+    if report.stages:
+        head, *scores = report.stages
+        text += "\n\nScores on all stages at the end of each; the last row is what was forgotten or gained since:\n\n"
+        text += _table(head, scores)
     extra = [f"- {name}: {value}" for name, value in words.quality(report)]
     return text + ("\n\n" + "\n".join(extra) if extra else "")
 

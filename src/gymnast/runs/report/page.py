@@ -57,7 +57,7 @@ def _results(report: Report) -> str:
         steps = f"{status.vec_steps_to_solved:,}"
         cards.append(_card("vec steps to solved", steps, f"{clock(status.seconds_to_solved)} of training"))
     numbers = f"<div class='numbers'>{''.join(cards)}</div>" if cards else ""
-    numbers += _by_parameter(report)
+    numbers += _by_parameter(report) + _stages(report)
     return numbers if report.scored else f"{numbers}<p>No evaluation has ended yet.</p>"
 
 
@@ -70,6 +70,14 @@ def _by_parameter(report: Report) -> str:
         for name, value in report.by_parameter
     )
     return f"<table><tr><th>drawn for the episode</th><th>mean return</th></tr>{rows}</table>"
+
+
+def _stages(report: Report) -> str:
+    """Scores on all stages of a plan at the end of each."""
+    if not report.stages:
+        return ""
+    head, *scores = report.stages
+    return "<h2>Stages</h2>" + _table(head, scores)
 
 
 def _card(name: str, value: str, note: str) -> str:
