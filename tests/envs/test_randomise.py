@@ -312,3 +312,17 @@ def test_the_card_of_an_env_says_what_can_be_drawn() -> None:
     )
     assert drawn["gravity"] == "-12 … -8"
     assert terms == {"centre": "4 × cartpole_centring"}
+
+
+def test_how_hard_doom_is_differs_by_episode() -> None:
+    with closing(make_envs(config("VizdoomBasic-v1", {"doom_skill": [1, 5]}, time_limit=4), 2)) as envs:
+        row, skills = envs.new_row(), set()
+        envs.reset([1, 2], row)
+        bottom: Any = envs
+        for _ in range(24):
+            for episode in envs.step(np.zeros(2, np.int64), row):
+                skills.add(episode.infos["parameters"]["doom_skill"])
+            for env in bottom.envs:
+                assert env.unwrapped._engine._skill == env.unwrapped.doom_skill  # what the engine was told
+    assert len(skills) >= 3
+    assert skills <= {1, 2, 3, 4, 5}

@@ -182,8 +182,53 @@ def test_lanes_pay_the_same() -> None:
     assert sum(len(ended) for _, _, ended in told[0]) == 8
 
 
+DOOM = {
+    "vizdoom_kills": ("KILLCOUNT", 1),
+    "vizdoom_hits": ("HITCOUNT", 1),
+    "vizdoom_damage": ("DAMAGECOUNT", 1),
+    "vizdoom_items": ("ITEMCOUNT", 1),
+    "vizdoom_health": ("HEALTH", 1),
+    "vizdoom_damage_taken": ("DAMAGE_TAKEN", -1),
+    "vizdoom_shots": ("SELECTED_WEAPON_AMMO", 1),
+}
+"""By shaper: the engine's own variable, and what one more of it pays."""
+
+
+def test_events_in_doom() -> None:
+    """Against the engine's variables, asked of the engine itself in every step of two lives in the round room."""
+    import vizdoom
+
+    terms = {name: {"shaper": name} for name in DOOM}
+    with closing(made("VizdoomDefendCenter-v1:ppo", terms)) as envs:
+        layer, row = terms_of(envs), envs.new_row()
+        assert layer is not None
+        envs.reset([2], row)
+        bottom: Any = layer.inner
+        game = bottom.envs[0].unwrapped._game
+        variables = {name: getattr(vizdoom.GameVariable, variable) for name, (variable, _) in DOOM.items()}
+
+        def now() -> dict[str, float]:
+            return {name: game.get_game_variable(variable) for name, variable in variables.items()}
+
+        sums, ended, before = dict.fromkeys(DOOM, 0.0), [], now()
+        for t in range(200):
+            ended = envs.step(np.array([4 if t % 5 == 0 else 1]), row)
+            if ended:
+                break
+            after, found = now(), layer.latest()
+            expected = {name: pays * (after[name] - before[name]) for name, (_, pays) in DOOM.items()}
+            assert found == expected
+            before = after
+            for name, value in found.items():
+                sums[name] += value
+        assert sums["vizdoom_shots"] <= -15
+        assert sums["vizdoom_kills"] >= 1
+        assert sums["vizdoom_health"] < -50
+        assert sums["vizdoom_damage_taken"] < -50
+
+
 def test_every_shipped_shaper_is_tested_here() -> None:
-    assert set(shapers.NAMES) == {*SCRIPTED, "count_bonus", "pong_hits", "pong_tracking"}
+    assert set(shapers.NAMES) == {*SCRIPTED, *DOOM, "count_bonus", "pong_hits", "pong_tracking"}
 
 
 # ---- policy invariance ------------------------------------------------------------------------------------------------

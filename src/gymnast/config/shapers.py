@@ -50,6 +50,23 @@ RECIPES = {
         "Pong from objects: the paddle is level with a ball that comes towards it",
         potential="-abs(ball_below_player) / 210 if ball_visible and ball_dx > 0 else 0",
     ),
+    **{
+        f"vizdoom_{event}": Recipe(f"ViZDoom: {about}", expression=f"info.{event} - before.info.{event}")
+        for event, about in {
+            "damage": "points of damage that were dealt",
+            "health": "points of health that were won; lost ones cost",
+            "hits": "1 for every hit",
+            "items": "1 for every item that was picked up",
+            "kills": "1 for every kill",
+        }.items()
+    },
+    "vizdoom_damage_taken": Recipe(
+        "ViZDoom: minus the points of damage that were taken", expression="before.info.damage_taken - info.damage_taken"
+    ),
+    "vizdoom_shots": Recipe(
+        "ViZDoom: every bullet that is fired costs 1",
+        expression="-max(before.info.ammo - info.ammo, 0) if info.weapon == before.info.weapon else 0",
+    ),
     "time_penalty": Recipe("any env: every step costs 1", expression="-1"),
 }
 COUNT_BONUS = "count_bonus"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gymnast.envs.families.family import Family, Package, Rules
+from gymnast.envs.families.parameters import attribute
 from gymnast.envs.keyboard import Buttons
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ VIZDOOM = Family(
     step_milliseconds=0.5,
     preload=(f"{HOME}.game", "vizdoom", "cv2"),
     rules=_rules,
+    parameters={
+        f"{HOME}.game.VizdoomGame": {"doom_skill": attribute("doom_skill", "how hard the game is", low=1, high=5)}
+    },
     draws_anywhere=True,
     keyboard=_keyboard,
 )
