@@ -133,7 +133,9 @@ def _worker_pool(config: EnvConfig, make: MakeEnv, n_envs: int) -> VectorEnv:
     if isinstance(config.n_workers, int):
         n_workers = config.n_workers
     else:
-        n_workers = min(n_envs, cores())
+        family = family_of_config(config)
+        per_core = 1 if family is None else family.workers_per_core
+        n_workers = min(n_envs, per_core * cores())
     mask = config.action_mask == "auto"
     around = functools.partial(with_rewards, config=config)
     return WorkerPool(make, n_envs, n_workers=n_workers, action_mask=mask, around=around, **_pool_options(config))

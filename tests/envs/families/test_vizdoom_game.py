@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from gymnast.config.schema import EnvConfig
+from gymnast.envs.choose import cores
 from gymnast.envs.families.vizdoom.variables import EVENTS, INFO
 from gymnast.envs.make import make_envs, make_one
 
@@ -412,6 +413,12 @@ def test_workers_give_the_same_bits() -> None:
                 trace.append([(one.index, one.ret, one.length, one.infos["hits"]) for one in ended])
             traces.append(trace)
     assert traces[0] == traces[1]
+
+
+def test_every_core_has_several_workers() -> None:
+    """A worker sleeps while its engine, a process of its own, plays."""
+    with closing(make_envs(EnvConfig(id="VizdoomBasic-v1", vectorization="workers"), 8)) as envs:
+        assert envs.n_workers == min(8, 4 * cores())
 
 
 def test_a_frame_stack_stacks_the_picture_alone() -> None:

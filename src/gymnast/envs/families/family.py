@@ -100,6 +100,8 @@ class Family:
     """The same for single modules whose envs are slower than the others."""
     by_lanes: bool = False
     """Workers step its envs without waiting for each other, which is worth it where a step costs a core's while."""
+    workers_per_core: int = 1
+    """Worker processes for each core: more than one where a step waits for another process, so that the core is not idle."""
     preload: tuple[str, ...] = ()
     """Modules that are imported once for all worker processes."""
     rules: Callable[[EnvConfig], Rules | None] | None = None

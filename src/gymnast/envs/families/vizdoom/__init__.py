@@ -65,6 +65,7 @@ VIZDOOM = Family(
     package=Package("vizdoom", "vizdoom", extra="vizdoom"),
     prepare=_prepare,
     step_milliseconds=0.5,
+    workers_per_core=4,  # an engine is a process of its own, and its worker sleeps while it plays
     preload=(f"{HOME}.game", "vizdoom", "cv2"),
     rules=_rules,
     parameters={

@@ -7,6 +7,7 @@ true one. An episode that ends in the game (death, the exit) shows the moment be
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from gymnast.envs.families.vizdoom.variables import COUNTERS, INFO, check_variab
 from gymnast.errors import EnvError
 
 TICS_PER_SECOND = 35
+NEVER = sys.maxsize
 SCREEN, VARIABLES = "screen", "gamevariables"
 """The parts of an observation, by the package's names."""
 Reset = tuple[dict[str, np.ndarray], dict[str, Any]]
@@ -60,8 +62,8 @@ class VizdoomGame(gym.Env[dict[str, np.ndarray], Any]):
         self._game: Any = None
         self._camera: Camera | None = None
         self._skip = settings.frame_skip
-        self._last_tic: int | None = None
-        """Tic at which the episode is cut off."""
+        self._tics_left = NEVER
+        """Until the episode is cut off."""
         self._counted_before: np.ndarray | None = None
         """Events of the saved game from which the episode began."""
         self._picture = np.zeros(self._screen.space.shape, np.uint8)
@@ -80,11 +82,11 @@ class VizdoomGame(gym.Env[dict[str, np.ndarray], Any]):
         super().reset(seed=seed)
         engine = self._running()
         drawn = int(self.np_random.integers(2**32, dtype=np.uint32))
-        engine.begin(drawn, self.doom_skill)
+        skill = round(self.doom_skill)
+        engine.begin(drawn, skill)
         if self._camera is not None:
-            self._camera.begin(drawn, self.doom_skill)
-        if self.scenario.timeout:
-            self._last_tic = self._game.get_episode_time() + self.scenario.timeout
+            self._camera.begin(drawn, skill)
+        self._tics_left = self.scenario.timeout or NEVER
         state = self._game.get_state()
         if self.scenario.start is not None:
             self._counted_before = np.where(self._counted, state.game_variables, 0.0)
@@ -108,9 +110,7 @@ class VizdoomGame(gym.Env[dict[str, np.ndarray], Any]):
 
     def step(self, action: Any) -> Step:
         """Hold the buttons for the tics of one step; the end of an episode cuts them short."""
-        game, last_tic, tics = self._game, self._last_tic, self._skip
-        if last_tic is not None:
-            tics = min(tics, last_tic - game.get_episode_time())
+        game, tics = self._game, min(self._skip, self._tics_left)
         row = self._actions.row(action)
         reward = game.make_action(row, tics)
         if self._camera is not None:
@@ -121,8 +121,8 @@ class VizdoomGame(gym.Env[dict[str, np.ndarray], Any]):
         state = game.get_state()
         values = self._since_start(state.game_variables)
         self._picture = self._screen.shown(state.screen_buffer)
-        truncated = last_tic is not None and game.get_episode_time() >= last_tic
-        return self._observed(values), reward, False, truncated, self._info(values)
+        self._tics_left -= tics
+        return self._observed(values), reward, False, self._tics_left == 0, self._info(values)
 
     def _since_start(self, values: np.ndarray) -> np.ndarray:
         """Events counted from the beginning of the episode."""

@@ -4,7 +4,7 @@ import { html } from "/web/lib/preact.js";
 const SIGNS = { left: "←", right: "→", up: "↑", down: "↓", space: "Space", enter: "Enter", escape: "Esc", tab: "Tab", shift: "Shift", ctrl: "Ctrl", alt: "Alt" };
 export const COMMANDS = {
   "take over": "take over, hand back", "next mode": "next player", pause: "pause, go on", step: "a single step",
-  faster: "faster", slower: "slower", restart: "restart the episode",
+  faster: "faster", slower: "slower", restart: "restart the episode", save: "save the game",
 };
 
 export function sign(key) {
