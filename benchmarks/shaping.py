@@ -26,6 +26,7 @@ RESULTS = Path(__file__).with_name("results") / "shaping.jsonl"
 RANGE = "LunarLander-v3:randomised_ppo"
 EPISODES = 100
 STORE = Path("runs-shaping")
+"""Where the runs go, below the current folder."""
 QUIET = ("log.video=false", "log.rollouts=false", "log.report=false")
 
 
