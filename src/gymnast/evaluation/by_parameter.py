@@ -53,6 +53,11 @@ def by_parameter(
     return found
 
 
+def metric_names(randomise: Mapping[str, Drawn]) -> list[str]:
+    """What an evaluation in such envs is going to log."""
+    return [part.metric for part in by_parameter(randomise, [], [])]
+
+
 def _parts(spread: Drawn) -> Iterator[tuple[str, Any]]:
     """Labels, and whether a value belongs there."""
     if isinstance(spread, Choices):

@@ -17,6 +17,7 @@ from gymnast.config.plan import AUTO
 from gymnast.envs.choose import with_vectorization
 from gymnast.envs.time_limits import time_limit_of
 from gymnast.errors import CheckpointError, UsageError
+from gymnast.evaluation.by_parameter import metric_names
 from gymnast.metrics.alerts.watch import Watch
 from gymnast.metrics.catalogue import load_catalogue
 from gymnast.metrics.quality import judged_in
@@ -173,6 +174,8 @@ class Start:
         reporter.open_log(run.log_path, config.log.max_log_bytes)
         resumed_from = trainer.counters.env_steps if self._resume else None
         keys = [metric.name for metric in catalogue]
+        if config.plan is None:
+            keys += metric_names(eval_env_config(config)[0].randomise)
         file = JsonlSink(run.metrics_path, keys, attempt=attempt, resumed_from=resumed_from)
         self._stack.enter_context(file)
         last = self._resume.checkpoint.manifest.metrics if self._resume else None
