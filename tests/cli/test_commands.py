@@ -18,7 +18,15 @@ from gymnast.runs import checkpoint
 from gymnast.runs.store import Run
 
 ESCAPE = "\x1b"
-TINY = ("env.n_envs=2", "algo.n_steps=32", "algo.batch_size=32", "algo.n_epochs=1", "eval.episodes=4", "eval.every=64")
+TINY = (
+    "env.n_envs=2",
+    "algo.n_steps=32",
+    "algo.batch_size=32",
+    "algo.n_epochs=1",
+    "eval.episodes=4",
+    "eval.every=64",
+    "log.video=false",
+)
 
 
 @pytest.fixture(scope="module")
