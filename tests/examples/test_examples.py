@@ -28,7 +28,7 @@ ONE_FILE = ("algorithm", "auxiliary-head", "recurrent-policy", "trainer", "sink"
 MOST_LINES = {"algorithm": 60, "auxiliary-head": 60, "recurrent-policy": 80, "trainer": 110, "sink": 40}
 
 BLIND = (
-    *("blind_cartpole:BlindCartPole-v0", "--algo", "ppo", "-n", 40_000, "-q", "env.n_envs=32", "algo.n_steps=32"),
+    *("blind_cartpole:BlindCartPole-v0", "--algo", "ppo", "-n", 20_000, "-q", "env.n_envs=32", "algo.n_steps=32"),
     *("algo.learning_rate=lin_4e-3", "algo.batch_size=256", "algo.gamma=0.98", "algo.normalize_reward=true"),
     *("eval.every=5000", "eval.episodes=20", "spec.solved_at=200"),
 )
@@ -161,7 +161,7 @@ def _best_of_blind(way: str, name: str, path: str, folder: Path) -> float:
 @pytest.mark.learning
 def test_a_second_trainer_learns_and_every_command_knows_it(path: str, tmp_path: Path) -> None:
     """Deep Q-learning: 200 points on CartPole, which random actions bring 22."""
-    options = ("-n", 40_000, "spec.solved_at=200", "eval.every=2500", "eval.episodes=20")
+    options = ("-n", 10_000, "spec.solved_at=200", "eval.every=2500", "eval.episodes=20")
     done = gymnast("train", *DQN, *options, cwd=tmp_path, PYTHONPATH=path)
     assert done.returncode == 0 and "not solved" not in done.stdout, done.stdout + done.stderr
     best = only_run(tmp_path / "runs").status().best_return

@@ -174,6 +174,9 @@ def _import_everything() -> None:
 
     for module in pkgutil.iter_modules(gymnast.cli.__path__):
         importlib.import_module(f"gymnast.cli.{module.name}")
+    # What a first training reads and sets up (presets, codecs, torch's kernels) is then there in every fork.
+    with tempfile.TemporaryDirectory() as folder:
+        gymnast.api.train("CartPole-v1:ppo", env_steps=64, eval__episodes=2, runs_dir=Path(folder))
 
 
 def _wait(pid: int, timeout: float) -> int | None:

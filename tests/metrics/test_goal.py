@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
+from launch import gymnast
 
 from gymnast.config.load import resolve
 from gymnast.metrics.catalogue import load_catalogue
@@ -54,8 +53,8 @@ def test_rows_follow_the_algorithm():
 def test_every_row_that_is_promised_comes(name, tmp_path):
     """And no other moves in: what a real run logs is what its table has rows for."""
     steps = ["train.env_steps=6000", "eval.every=1000", "eval.episodes=2", "env.n_envs=16"]
-    command = [sys.executable, "-m", "gymnast", "train", name, *steps, "--quiet", "--runs-dir", str(tmp_path)]
-    subprocess.run(command, check=True, capture_output=True)
+    done = gymnast("train", name, *steps, "--quiet", "--runs-dir", tmp_path, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     (path,) = [found for found in tmp_path.glob("*/metrics.jsonl") if not found.parent.is_symlink()]
     logged = set()
     for line in path.read_text().splitlines():

@@ -10,13 +10,14 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from made_runs import finished_run
 
 from gymnast.runs import index
 from gymnast.runs.index import list_runs, read_row, rebuild
 from gymnast.runs.store import Run
 
-PROCESSES, RUNS, UPDATES = 32, 4, 50  # 200 index writes each
+PROCESSES, RUNS = 32, 4
 
 WRITER = """
 import sys
@@ -75,10 +76,11 @@ def start(code: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], text=True, **pipes)  # type: ignore[call-overload,no-any-return]
 
 
-def test_32_processes_in_one_store(tmp_path: Path) -> None:
+@pytest.mark.parametrize("updates", [15, pytest.param(50, marks=pytest.mark.full)])  # of each of their runs
+def test_32_processes_in_one_store(updates: int, tmp_path: Path) -> None:
     """No lock error, no lost or invented row, and the rebuilt index equals the live one field by field."""
     known = finished_run(tmp_path)
-    writers = [start(WRITER, tmp_path, number, RUNS, UPDATES) for number in range(PROCESSES - 1)]
+    writers = [start(WRITER, tmp_path, number, RUNS, updates) for number in range(PROCESSES - 1)]
     victim, lister = start(KILLED, tmp_path), start(LISTER, tmp_path, known.id)
     processes = [*writers, victim, lister]
     for process in processes:
@@ -104,7 +106,7 @@ def test_32_processes_in_one_store(tmp_path: Path) -> None:
         for field in dataclasses.fields(row):
             assert getattr(row, field.name) == getattr(folder, field.name), (row.id, field.name)
         if row.id != known.id:
-            assert (row.env_steps, row.tags, row.status) == (UPDATES - 1, (f"t{row.seed}",), "finished")
+            assert (row.env_steps, row.tags, row.status) == (updates - 1, (f"t{row.seed}",), "finished")
     assert rebuild(tmp_path) == len(live)
     with closing(sqlite3.connect(tmp_path / index.FILE)) as connection:
         assert sorted(connection.execute("SELECT * FROM runs").fetchall()) == live

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from launch import COMMAND, environment
+from launch import gymnast
 from studio_process import CHROMIUM, FLAGS, Studio, start_studio
 
 
@@ -26,10 +25,8 @@ def trained_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "eval.start_fraction=null",
     ]
     for seed in ("1", "2"):
-        subprocess.run(
-            [COMMAND, "train", "CartPole-v1:ppo", "-n", "4096", "--seed", seed, "--quiet", *settings],
-            cwd=folder, env=environment(), check=True, capture_output=True,
-        )  # fmt: skip
+        done = gymnast("train", "CartPole-v1:ppo", "-n", "4096", "--seed", seed, "--quiet", *settings, cwd=folder)
+        assert done.returncode == 0, done.stderr
     return folder / "runs"
 
 

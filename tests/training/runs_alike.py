@@ -39,7 +39,7 @@ def small(algorithm: str, env: dict[str, Any], *, env_steps: int = 6 * PER_ITERA
         "algo": {**ALGORITHMS[algorithm], "learning_rate": "lin_1e-2"},
         "train": {"env_steps": env_steps, "stop_when_solved": False, "checkpoint_every": 10**9},
         "eval": {"every": 2 * PER_ITERATION, "episodes": 3},
-        "log": {"window": 5},
+        "log": {"window": 5, "report": False},
     }
     for section, values in changes.items():
         data[section] = {**data.get(section, {}), **values}

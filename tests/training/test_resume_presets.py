@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from runs_alike import Watcher, assert_same_end, differences, resume, run
@@ -30,12 +31,18 @@ def tiny(preset: str) -> Resolved:
     per_iteration = 2 * (LIMIT if whole_episodes else 16)
     settings |= {"env.n_envs": 2, "env.time_limit": LIMIT, "eval.episodes": 2, "eval.every": 2 * per_iteration}
     settings |= {"eval.warmup": 0, "eval.start_at": None, "eval.start_fraction": None, "eval.n_envs": 2}
-    settings |= {"train.stop_when_solved": False, "train.checkpoint_every": 10**9, "log.window": 5}
+    settings |= {"train.stop_when_solved": False, "train.checkpoint_every": 10**9, "log.window": 5, "log.report": False}
     settings |= {"train.env_steps": ITERATIONS * per_iteration, "train.threads": 1}  # two beside other tests crawl
     return resolve(preset, settings=settings)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+def _marked(preset: str) -> Any:
+    """Pixels take seconds; those of one game are held to it every time."""
+    rarely = ":rgb" in preset and preset != "ALE/Pong-v5:rgb_ppo"
+    return pytest.param(preset, marks=pytest.mark.full) if rarely else preset
+
+
+@pytest.mark.parametrize("preset", map(_marked, PRESETS))
 def test_stop_and_resume_equals_the_whole_run(preset: str, tmp_path: Path) -> None:
     """Weights, moments, statistics, generators, env states, rows and all actions."""
     resolved = tiny(preset)
