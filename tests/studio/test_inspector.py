@@ -19,6 +19,7 @@ from studio_process import Studio
 import gymnast
 
 pytest.importorskip("playwright", reason="pip install playwright")
+from playwright.sync_api import expect
 
 
 def trained(folder: Path, *words: str) -> str:
