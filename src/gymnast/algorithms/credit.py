@@ -22,7 +22,9 @@ class Credit:
     @property
     def advantage_name(self) -> str:
         """What an advantage is here: REINFORCE compares the whole return with its baseline."""
-        return "advantage" if "gae_lambda" in self.coefficients else "return − baseline"
+        if "gae_lambda" in self.coefficients:
+            return "advantage"
+        return "return − baseline"
 
     def td_errors(self, steps: Steps) -> Floats | None:
         """r + γ V(next) − V(here) [T, N]: generalised advantages of one step. None for algorithms without them."""

@@ -55,7 +55,9 @@ class Run(StoredRun):
 
 def as_run(run: StoredRun) -> Run:
     """The same run with what Python asks of it."""
-    return run if isinstance(run, Run) else Run(run.folder)
+    if isinstance(run, Run):
+        return run
+    return Run(run.folder)
 
 
 def runs(
@@ -139,7 +141,9 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+        if abs(value) < 1000:
+            return f"{value:.4g}"
+        return f"{value:,.0f}"
     if isinstance(value, int):
         return f"{value:,}"
     return str(value)

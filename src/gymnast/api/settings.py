@@ -85,7 +85,9 @@ def env_reference(env: EnvLike) -> str:
 
 
 def _name_of(env: gym.Env) -> str:
-    return env.spec.name if env.spec is not None else type(env.unwrapped).__name__
+    if env.spec is not None:
+        return env.spec.name
+    return type(env.unwrapped).__name__
 
 
 def told(resolved: Resolved) -> Resolved:
@@ -132,7 +134,9 @@ def _preset_of(env: EnvLike) -> str | None:
     family = shipped_family(env.spec.id)
     if family is not None and family.rules is not None:
         return None
-    return env.spec.id if env_files(env.spec.id) else None
+    if env_files(env.spec.id):
+        return env.spec.id
+    return None
 
 
 def _with_config(

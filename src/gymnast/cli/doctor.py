@@ -9,6 +9,7 @@ import platform
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -18,7 +19,13 @@ from gymnast.config.algorithms import CONFIGS
 from gymnast.envs import packages
 from gymnast.envs.families import SHIPPED
 from gymnast.envs.wrappers.registry import KINDS
+from gymnast.later import Later
 from gymnast.runs.store import runs_root
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = Later("torch")
 
 
 def doctor(as_json: AsJson = False, runs_dir: RunsDir = None) -> None:
@@ -45,8 +52,6 @@ def _version(package: str) -> str | None:
 
 
 def _core() -> list[Check]:
-    import torch  # a second and more, which `doctor --help` need not take
-
     checks: list[Check] = [
         (
             "Python",

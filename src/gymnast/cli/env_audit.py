@@ -17,16 +17,21 @@ from gymnast.envs.make import make_envs
 from gymnast.errors import UsageError, did_you_mean
 from gymnast.evaluation.audit import audit as play
 from gymnast.evaluation.audit import random_policy
+from gymnast.later import Later
 from gymnast.metrics.table import progress
 from gymnast.metrics.verdict import spread
 from gymnast.seeding import env_seeds
 from gymnast.service.configs import resolved_config
 
 if TYPE_CHECKING:
+    import torch
+
     from gymnast.api import Agent
     from gymnast.config.schema import EnvConfig, RunConfig
     from gymnast.envs.vector import VectorEnv
     from gymnast.evaluation.audit import Act, Audit
+else:
+    torch = Later("torch")
 
 RANDOM = "random"
 N_ENVS = 16
@@ -93,8 +98,6 @@ def _comparable(config: EnvConfig) -> EnvConfig:
 
 def _policy(agent: Agent, envs: VectorEnv, seed: int) -> Act:
     """Sampled actions of a trained policy, as in training; the most likely ones if it cannot be sampled."""
-    import torch  # only a trained policy needs it
-
     from gymnast.evaluation.evaluate import tensors
 
     if (agent.policy.encoder.space, agent.action_space) != (envs.observation_space, envs.action_space):

@@ -50,7 +50,9 @@ class Choices:
         for key in reversed(keys):
             if key in self.keys:
                 return (self.keys[key],)
-        return None if self.idle is None else (self.idle,)
+        if self.idle is None:
+            return None
+        return (self.idle,)
 
     def meaning(self, labels: Sequence[str]) -> dict[str, str]:
         """The label of each key's action."""
@@ -133,11 +135,15 @@ def by_id(table: Mapping[str, KeyMap]) -> Keyboard:
 
     def find(controls: Controls) -> KeyMap | None:
         names = [name for name in table if controls.env_id.startswith(name)]
-        return table[max(names, key=len)] if names else None
+        if names:
+            return table[max(names, key=len)]
+        return None
 
     return find
 
 
 def label_of(action: int, labels: Sequence[str]) -> str:
     """The label of a discrete action; its number where none is known."""
-    return labels[action] if action < len(labels) else f"action {action}"
+    if action < len(labels):
+        return labels[action]
+    return f"action {action}"

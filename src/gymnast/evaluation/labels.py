@@ -17,7 +17,9 @@ def action_label(action: Any, spec: EnvSpec) -> str:
     if isinstance(action, float) and not action.is_integer():
         return f"{action:+.2f}"
     number = int(action)
-    return spec.actions[number] if 0 <= number < len(spec.actions) else f"action {number}"
+    if 0 <= number < len(spec.actions):
+        return spec.actions[number]
+    return f"action {number}"
 
 
 def _several(action: Sequence[Any], spec: EnvSpec) -> str:
@@ -33,4 +35,6 @@ def _several(action: Sequence[Any], spec: EnvSpec) -> str:
 def _number(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "(" + " ".join(_number(one) for one in value) + ")"
-    return f"{value:+.2f}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:+.2f}"
+    return str(value)

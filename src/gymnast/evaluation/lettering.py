@@ -7,9 +7,16 @@ closes its window shuts pygame's fonts down.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from gymnast.later import Later
+
+if TYPE_CHECKING:
+    import pygame
+else:
+    pygame = Later("pygame")
 
 LETTERS = [chr(code) for code in (*range(0x21, 0x7F), *range(0xA1, 0x180))] + list("±×÷–—…·→←↑↓−≤≥°")
 UNKNOWN = "?"
@@ -27,8 +34,6 @@ class Letters(NamedTuple):
 @functools.cache
 def letters(size: int) -> Letters:
     """The font at a height of so many pixels."""
-    import pygame.font
-
     pygame.font.init()
     font = pygame.font.Font(None, size)
     shapes: dict[str, np.ndarray] = {}

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gymnast.config.spec import EnvSpec
 from gymnast.evaluation import lettering
 from gymnast.evaluation.film import Caption, Film
 from gymnast.evaluation.overlay import INK, PAPER, SOFT, write_caption
+from gymnast.later import Later
+
+if TYPE_CHECKING:
+    import pygame
+else:
+    pygame = Later("pygame")
 
 WIDTH, HEIGHT = 1920, 1080
 MARGIN = 48
@@ -56,8 +64,6 @@ class Published:
 
 def fitted(picture: np.ndarray, width: int, height: int) -> np.ndarray:
     """As large as fits, without changing its shape."""
-    import pygame
-
     factor = min(width / picture.shape[1], height / picture.shape[0])
     if max(picture.shape[:2]) < PIXELATED and factor >= 1:
         whole = int(factor)

@@ -81,4 +81,6 @@ def _wider(known: Kind | None, value: Any) -> Kind:
     elif isinstance(value, (bool, int)):
         kind = "int"
     order: tuple[Kind, ...] = ("int", "float", "text")
-    return kind if known is None else max(known, kind, key=order.index)
+    if known is None:
+        return kind
+    return max(known, kind, key=order.index)

@@ -294,7 +294,9 @@ class _Recorder:
 def _ending(trace: EpisodeTrace) -> str:
     if trace.cut:
         return "the film ends here, the episode goes on"
-    return "end of the episode" if trace.terminated else "time limit"
+    if trace.terminated:
+        return "end of the episode"
+    return "time limit"
 
 
 def _copy(obs: Any) -> Any:

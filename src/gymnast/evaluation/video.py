@@ -16,10 +16,15 @@ import numpy as np
 from gymnast.errors import GymnastError
 from gymnast.evaluation.film import Caption, enlarged
 from gymnast.evaluation.formats import Format, format_of
+from gymnast.later import Later
 
 if TYPE_CHECKING:
+    import av
+    import av.filter as filters
     from av import VideoFrame
     from av.container import OutputContainer
+else:
+    av, filters = Later("av"), Later("av.filter")
 
 MIN_SIDE = 256
 """Small frames (toy text, MinAtar) are enlarged by whole factors, so that players do not blur them."""
@@ -50,8 +55,6 @@ class VideoWriter:
         """Whether no picture so far has a single light pixel."""
 
     def __enter__(self) -> VideoWriter:
-        import av
-
         with self._named_errors():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self.path.is_dir():
@@ -124,8 +127,6 @@ class _Encoder:
 
     def add(self, image: np.ndarray, seconds: Fraction) -> None:
         """Encode a picture that is due at a time since the beginning."""
-        import av
-
         if image.shape != self._shape:
             raise GymnastError(
                 f"The env changed the size of its pictures from {_size(self._shape)} to {_size(image.shape)}: "
@@ -152,9 +153,7 @@ class _Palette:
     """Gives every picture the 256 colours that suit it best, as GIF needs."""
 
     def __init__(self, width: int, height: int) -> None:
-        import av.filter
-
-        graph: Any = av.filter.Graph()
+        graph: Any = filters.Graph()
         source = graph.add_buffer(width=width, height=height, format="rgb24", time_base=GIF_TICK)
         split, sink = graph.add("split"), graph.add("buffersink")
         chosen, used = graph.add("palettegen", "stats_mode=single"), graph.add("paletteuse", "new=1")
@@ -168,8 +167,6 @@ class _Palette:
 
     def coloured(self, frame: VideoFrame) -> Iterator[Any]:
         """The picture in its own palette."""
-        import av
-
         self._graph.push(frame)
         with contextlib.suppress(av.BlockingIOError):  # it wants the next picture
             while True:

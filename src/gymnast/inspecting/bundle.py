@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,10 +28,16 @@ from gymnast.evaluation.video import VideoWriter
 from gymnast.inspecting import seeing
 from gymnast.inspecting.asked import Asked
 from gymnast.inspecting.grid import GridMap, grid_map
+from gymnast.later import Later
 from gymnast.metrics.parquet import ParquetWriter
 from gymnast.policies.base import Policy
 from gymnast.policies.convolution import image_shape
 from gymnast.service.plain import plain
+
+if TYPE_CHECKING:
+    import av
+else:
+    av = Later("av")
 
 FILE = "trace.json"
 FILMS = ("frames", "input", "cam_action", "cam_value", "saliency_action", "saliency_value")
@@ -147,7 +153,9 @@ def _facts(
 def _ending(trace: EpisodeTrace) -> str:
     if trace.cut:
         return "cut off here"
-    return "terminated" if trace.terminated else "time limit"
+    if trace.terminated:
+        return "terminated"
+    return "time limit"
 
 
 def _labels(policy: Policy, spec: EnvSpec) -> list[str] | None:
@@ -197,7 +205,9 @@ class _Films:
     @property
     def fps(self) -> float | None:
         """The pace of the film of the game."""
-        return None if self._game is None else self._game.fps
+        if self._game is None:
+            return None
+        return self._game.fps
 
     def of_game(self) -> _Game:
         """Takes the pictures that the env draws."""
@@ -288,8 +298,6 @@ def _coloured(heats: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
 
 def _write_picture(path: Path, grey: np.ndarray) -> None:
     """A grey PNG, by the encoder that writes the films."""
-    import av
-
     with av.open(str(path), "w", format="image2", options={"update": "1"}) as container:
         stream: Any = container.add_stream("png", rate=1)
         stream.height, stream.width, stream.pix_fmt = *grey.shape, "gray"

@@ -161,4 +161,6 @@ def _picture(policy: Policy, obs: Any) -> Tensor:
 
 
 def _with_picture(policy: Policy, obs: Any, image: Tensor) -> Any:
-    return {**obs, _key(policy): image} if isinstance(obs, dict) else image
+    if isinstance(obs, dict):
+        return {**obs, _key(policy): image}
+    return image

@@ -104,7 +104,9 @@ class Catalogue:
             return metric
         start, slash, member = name.rpartition("/")
         family = self.families.get(start + slash) if member else None
-        return None if family is None else replace(family, name=name)
+        if family is None:
+            return None
+        return replace(family, name=name)
 
     def resolve_name(self, name: str) -> str:
         """Our name of a metric given by ours, Stable-Baselines3's or CleanRL's name."""

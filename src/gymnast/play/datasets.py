@@ -7,7 +7,7 @@ import string
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -16,7 +16,14 @@ from gymnasium import spaces
 from gymnast.envs.inprocess import own_copy
 from gymnast.errors import MissingPackageError, UsageError
 from gymnast.evaluation.stage import Stage
+from gymnast.later import Later
 from gymnast.play.recording import Start, Step
+
+if TYPE_CHECKING:
+    from minari import data_collector as collector
+    from minari.storage import datasets_root_dir as places
+else:
+    collector, places = Later("minari.data_collector"), Later("minari.storage.datasets_root_dir")
 
 ID = re.compile(r"(?:[A-Za-z0-9][\w-]+/)*[A-Za-z0-9][\w-]*", re.ASCII)
 """What Minari accepts, less what could lead out of its folder."""
@@ -125,11 +132,10 @@ class DatasetRecorder:
     def _write(self, episode: Episode, *, terminated: bool) -> None:
         assert self._env is not None
         minari = _minari()
-        from minari.data_collector import EpisodeBuffer  # where it lies without jax
 
         env, length = self._env, len(episode.actions)
         ends = [False] * (length - 1)
-        buffer = EpisodeBuffer(
+        buffer = collector.EpisodeBuffer(
             seed=episode.seed,
             observations=columns(self._observations, episode.observations),
             actions=columns(self._actions, episode.actions),
@@ -197,9 +203,7 @@ def _description(env: gym.Env) -> str:
 
 
 def _is_taken(minari: Any, name: str) -> bool:
-    from minari.storage.datasets_root_dir import get_dataset_path
-
-    return bool(get_dataset_path(name).exists())
+    return bool(places.get_dataset_path(name).exists())
 
 
 def _minari() -> Any:

@@ -55,4 +55,6 @@ _PARTS = {"actor": "policy", "log_std": "policy", "critic": "value"}
 def _part_of(parameter: str) -> str:
     """`value` of `critic.layers.0.weight`; heads of an algorithm have the name that the algorithm gave them."""
     first, *rest = parameter.split(".")
-    return rest[0] if first == "further" else _PARTS.get(first, first)
+    if first == "further":
+        return rest[0]
+    return _PARTS.get(first, first)

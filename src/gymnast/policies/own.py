@@ -73,7 +73,9 @@ class OwnEncoder(Encoder):
         sizes = [flat_size(part) for part in self._floats.values()]
         pieces = self.norm(self.flat(obs)).split(sizes, -1)
         given = {key: piece.view(_part(obs, key).shape) for key, piece in zip(self._floats, pieces, strict=True)}
-        return {**obs, **given} if isinstance(obs, dict) else given[""]
+        if isinstance(obs, dict):
+            return {**obs, **given}
+        return given[""]
 
     def _features(self) -> int:
         """What the module makes of two observations of zeros."""
@@ -96,7 +98,9 @@ class OwnEncoder(Encoder):
         tensors = {
             key: torch.from_numpy(np.zeros((n, *(part.shape or ())), part.dtype)) for key, part in self._parts.items()
         }
-        return tensors if isinstance(self.space, spaces.Dict) else tensors[""]
+        if isinstance(self.space, spaces.Dict):
+            return tensors
+        return tensors[""]
 
 
 def _is_vector(part: spaces.Space) -> bool:

@@ -12,6 +12,7 @@ import functools
 import hashlib
 import json
 import math
+import platform
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gymnast.errors import CheckpointError
+from gymnast.later import Later
 from gymnast.runs import bulk, durable
 from gymnast.runs.files import now
 from gymnast.runs.manifest import FILE as MANIFEST
@@ -28,7 +30,12 @@ from gymnast.runs.process import cpu_name, installed_version
 from gymnast.runs.tree import decode, encode, encode_array
 
 if TYPE_CHECKING:
+    import safetensors
+    import safetensors.torch as tensor_files
+    import torch
     from torch import Tensor
+else:
+    safetensors, tensor_files, torch = Later("safetensors"), Later("safetensors.torch"), Later("torch")
 
 POLICY, STATE = "policy.safetensors", "state.safetensors"
 PARTS = frozenset({POLICY, STATE, MANIFEST})
@@ -73,14 +80,12 @@ def pack(
     series: Mapping[str, bulk.Series] | None = None,
 ) -> Packed:
     """Serialise a checkpoint in memory; `series` is the bulk data it refers to."""
-    from safetensors.torch import save as to_bytes
-
     step = int(step)
     if step < 0:
         raise CheckpointError(f"A checkpoint needs a step of 0 or more, not {step}.")
     tensors: dict[str, Tensor] = {}
     tree = encode(state, tensors, "state")
-    blobs = {POLICY: to_bytes(_ready(_checked_policy(policy))), STATE: to_bytes(_ready(tensors))}
+    blobs = {POLICY: tensor_files.save(_ready(_checked_policy(policy))), STATE: tensor_files.save(_ready(tensors))}
     files = {name: {"sha256": hashlib.sha256(blob).hexdigest(), "size": len(blob)} for name, blob in blobs.items()}
     referred = {}
     if series:
@@ -301,8 +306,6 @@ def read_manifest(folder: Path) -> Manifest:
 
 def load(folder: Path, *, with_state: bool = True) -> Checkpoint:
     """Read and verify a checkpoint; a damaged file is named. `with_state=False` reads only what is needed to act."""
-    import torch
-
     folder = Path(folder)
     if not folder.is_dir():
         raise CheckpointError(f"There is no checkpoint '{folder}'.")
@@ -357,13 +360,10 @@ def _verify(raw: bytes, path: Path, manifest: Manifest) -> None:
 
 
 def _load_tensors(path: Path, manifest: Manifest) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load as from_bytes
-
     raw = read_verified(path, manifest)
     try:
-        return from_bytes(raw)
-    except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        return tensor_files.load(raw)
+    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise damaged(path, f"it is not a safetensors file ({error})") from error
 
 
@@ -408,10 +408,6 @@ def _ready(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 @functools.cache
 def versions() -> dict[str, str]:
     """What wrote a checkpoint: packages, and the kind of CPU, on which the last bits depend too."""
-    import platform
-
-    import torch
-
     found = {name: installed_version(name) for name in ("gymnast", "numpy", "gymnasium")}
     cpu = f"{cpu_name()} ({torch.backends.cpu.get_cpu_capability()})"
     return {**found, "torch": torch.__version__, "python": platform.python_version(), "cpu": cpu}

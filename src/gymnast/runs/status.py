@@ -57,7 +57,9 @@ class Status:
     def choices(self) -> tuple[int, ...]:
         """The numbers in `action_choices`; none where actions are continuous or the text says something else."""
         parts = (self.action_choices or "").split(",")
-        return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
+        if all(part.isdecimal() for part in parts):
+            return tuple(map(int, parts))
+        return ()
 
 
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "bool": (bool,), "float": (int, float)}

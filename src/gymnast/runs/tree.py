@@ -10,9 +10,14 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gymnast.errors import CheckpointError
+from gymnast.later import Later
 
 if TYPE_CHECKING:
+    import numpy as np
+    import torch
     from torch import Tensor
+else:
+    np, torch = Later("numpy"), Later("torch")
 
 PLAIN_TYPES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
 """Types that torch, numpy and safetensors all have; others are stored as bytes with their type in the tree."""
@@ -58,9 +63,6 @@ def _encode_dict(value: dict[Any, Any], tensors: dict[str, Tensor] | None, path:
 
 
 def encode_array(value: Any, tensors: dict[str, Tensor] | None, path: str) -> Any:
-    import numpy as np
-    import torch
-
     if tensors is None:
         if isinstance(value, np.generic) or (isinstance(value, np.ndarray | torch.Tensor) and value.ndim == 0):
             return encode(value.item(), None, path)
@@ -88,8 +90,6 @@ def _unsupported(value: Any, path: str) -> CheckpointError:
 
 
 def _tensor_entry(value: Tensor, path: str) -> tuple[dict[str, Any], Tensor]:
-    import torch
-
     if value.layout != torch.strided or value.is_meta or value.is_quantized:
         raise _unsupported(value, path)
     tensor = value.detach().cpu().resolve_conj().resolve_neg()
@@ -100,9 +100,6 @@ def _tensor_entry(value: Tensor, path: str) -> tuple[dict[str, Any], Tensor]:
 
 
 def _numpy_entry(value: Any, path: str) -> tuple[dict[str, Any], Tensor]:
-    import numpy as np
-    import torch
-
     array = np.asarray(value)
     entry: dict[str, Any] = {"kind": "scalar" if isinstance(value, np.generic) else "numpy"}
     if array.dtype.hasobject or array.dtype.names is not None or type(value) not in (np.ndarray, array.dtype.type):
@@ -114,8 +111,6 @@ def _numpy_entry(value: Any, path: str) -> tuple[dict[str, Any], Tensor]:
 
 
 def _byte_tensor(raw: bytes) -> Tensor:
-    import torch
-
     if raw:
         return torch.frombuffer(bytearray(raw), dtype=torch.uint8)
     return torch.empty(0, dtype=torch.uint8)
@@ -140,9 +135,6 @@ def decode(value: Any, tensors: dict[str, Tensor]) -> Any:
 
 
 def _decode_array(entry: dict[str, Any], tensor: Tensor) -> Any:
-    import numpy as np
-    import torch
-
     kind, dtype = entry.get("kind", "torch"), entry.get("dtype")
     if kind == "torch":
         if dtype is None:

@@ -100,7 +100,9 @@ def code_in(config: dict[str, Any], *, playing: bool = True) -> list[Code]:
 
 def _kind(reference: Any) -> str:
     """What a name leads to: a module of the user's, or an installed plug-in."""
-    return "the Python code" if own_code.is_own(reference) else "the plug-in"
+    if own_code.is_own(reference):
+        return "the Python code"
+    return "the plug-in"
 
 
 def _env_code(env: dict[str, Any], where: str) -> Iterator[Code]:

@@ -83,7 +83,9 @@ def _forms(node: dict[str, Any], definitions: dict[str, Any]) -> Iterator[dict[s
 
 def _kinds(form: dict[str, Any]) -> list[str]:
     kind = form.get("type", [])
-    return [kind] if isinstance(kind, str) else list(kind)
+    if isinstance(kind, str):
+        return [kind]
+    return list(kind)
 
 
 def _choices(form: dict[str, Any]) -> list[Any]:

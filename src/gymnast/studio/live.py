@@ -159,7 +159,9 @@ def _wishes(text: str) -> dict[str, Any]:
 
 
 def _texts(value: Any) -> list[str]:
-    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+    if isinstance(value, list):
+        return [text for text in value if isinstance(text, str)]
+    return []
 
 
 def _places(window: Any) -> tuple[float, float] | None:

@@ -157,7 +157,9 @@ def constant_action(now: Now, threshold: float) -> Numbers | None:
     if not limit or entropy.count < _LOOKS or now.learned():
         return None
     latest = list(entropy.recent)[-_LOOKS:]
-    return {"entropy": latest[-1], "limit": limit} if max(latest) < threshold * limit else None
+    if max(latest) < threshold * limit:
+        return {"entropy": latest[-1], "limit": limit}
+    return None
 
 
 def _begins_free(now: Now) -> bool:

@@ -50,7 +50,9 @@ class Chart:
     def legend(self) -> list[Line]:
         """One line per entry of the legend; a single line that is called like its chart needs none."""
         named = [line for line in self.lines if not line.faint]
-        return [] if len(named) == 1 and named[0].label == self.title else named
+        if len(named) == 1 and named[0].label == self.title:
+            return []
+        return named
 
     def x_range(self) -> tuple[float, float]:
         """From the first to the last point."""

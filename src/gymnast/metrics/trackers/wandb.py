@@ -61,7 +61,9 @@ class Wandb(Tracker):
         self._run.define_metric("vec_steps")
         self._run.define_metric("*", step_metric="vec_steps")
         self.url = self._run.url
-        return None if self._run.offline else int(self._run.starting_step)
+        if self._run.offline:
+            return None
+        return int(self._run.starting_step)
 
     def write(self, event: Event, number: int) -> None:
         """One record of W&B's history."""

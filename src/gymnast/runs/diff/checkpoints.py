@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gymnast.later import Later
 from gymnast.runs.checkpoint import POLICY, STATE, read_manifest, read_verified
 from gymnast.runs.diff.text import pair
 from gymnast.runs.manifest import Manifest
 
 if TYPE_CHECKING:
     import numpy as np
-
+else:
+    np = Later("numpy")
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
@@ -81,8 +83,6 @@ def compare_checkpoints(first: Path, second: Path, ignored: Callable[[str], bool
 
 def _arrays(path: Path, manifest: Manifest) -> dict[str, np.ndarray]:
     """The tensors of a safetensors file: eight bytes of length, a JSON header, then the numbers."""
-    import numpy as np
-
     raw = read_verified(path, manifest)
     start = 8 + int.from_bytes(raw[:8], "little")
     arrays = {}
@@ -121,8 +121,6 @@ def _plain(value: Any) -> Any:
 
 
 def _compare_arrays(name: str, a: np.ndarray | None, b: np.ndarray | None) -> Iterator[Difference]:
-    import numpy as np
-
     if a is None or b is None:
         told = [MISSING if side is None else f"{side.dtype} {list(side.shape)}" for side in (a, b)]
         yield Difference(name, told[0], told[1])

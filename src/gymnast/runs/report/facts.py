@@ -60,7 +60,9 @@ class Scored:
     @property
     def score(self) -> float:
         """What counts."""
-        return self.mean if self.exact is None else self.exact
+        if self.exact is None:
+            return self.mean
+        return self.exact
 
     @property
     def interval(self) -> tuple[float, float] | None:

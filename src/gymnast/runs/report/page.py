@@ -122,7 +122,9 @@ def _causes(report: Report) -> str:
         f"<li><strong>{escape(one.cause.title)}</strong> ({one.confidence:.0%}). {escape(one.cause.why)}</li>"
         for one in found
     )
-    return f"<h2>Likely causes</h2><ol>{items}</ol>" if items else ""
+    if items:
+        return f"<h2>Likely causes</h2><ol>{items}</ol>"
+    return ""
 
 
 def _settings(report: Report) -> str:
@@ -135,7 +137,9 @@ def _settings(report: Report) -> str:
 
 def _time(report: Report) -> str:
     rows = [(part, f"{share:.1%}", clock(share * report.status.wall_seconds)) for part, share in report.time_split]
-    return "<h2>Time</h2>" + _table(("stage", "share", "time"), rows) if rows else ""
+    if rows:
+        return "<h2>Time</h2>" + _table(("stage", "share", "time"), rows)
+    return ""
 
 
 def _next(report: Report) -> str:

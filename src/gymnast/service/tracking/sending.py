@@ -40,7 +40,9 @@ class Sending:
     @property
     def url(self) -> str | None:
         """Where the run is shown."""
-        return None if self._tracker is None else self._tracker.url
+        if self._tracker is None:
+            return None
+        return self._tracker.url
 
     @property
     def connected(self) -> bool:

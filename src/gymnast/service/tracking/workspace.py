@@ -10,13 +10,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gymnast.errors import GymnastError, MissingPackageError
+from gymnast.later import Later
 from gymnast.metrics.catalogue import Catalogue, Metric, load_catalogue
 from gymnast.redaction import redact
 from gymnast.runs.store import Run
 from gymnast.service.tracking.sending import about
 
 if TYPE_CHECKING:
+    from wandb_workspaces import workspaces
+    from wandb_workspaces.reports import v2 as reports
     from wandb_workspaces.workspaces import Workspace
+else:
+    workspaces, reports = Later("wandb_workspaces.workspaces"), Later("wandb_workspaces.reports.v2")
 
 X = "vec_steps"
 SECTIONS = {
@@ -56,9 +61,6 @@ def save_workspace(run: Run, entity: str | None = None) -> str:
 
 def workspace(config: Mapping[str, Any], entity: str, project: str) -> Workspace:
     """The workspace, not yet saved."""
-    import wandb_workspaces.reports.v2 as reports
-    from wandb_workspaces import workspaces
-
     catalogue = load_catalogue()
     sections, placed = [], set[str]()
     for title, prefixes in SECTIONS.items():
@@ -102,4 +104,6 @@ def limits(metric: Metric, config: Mapping[str, Any]) -> Range:
 
 
 def _finite(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return float(value)
+    return None

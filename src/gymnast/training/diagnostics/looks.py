@@ -97,7 +97,9 @@ def _norms(trainer: OnPolicyTrainer, done: Iteration) -> Row:
 def _unclipped(trainer: OnPolicyTrainer, done: Iteration) -> float:
     """What clipping divided the last gradient by; the gradient itself is kept clipped."""
     limit, norm = done.coefficients.get("max_grad_norm"), done.result.last_norm
-    return 1.0 if limit is None else max(1.0, (norm + 1e-6) / limit)
+    if limit is None:
+        return 1.0
+    return max(1.0, (norm + 1e-6) / limit)
 
 
 def norms_by_part(flat: FlatParameters, module: nn.Module, tensor: Tensor) -> dict[str, float]:

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gymnast.later import Later
 from gymnast.runs.files import write_atomic
 from gymnast.runs.process import cpu_name, installed_version, process_start
 from gymnast.runs.store import Run
@@ -23,10 +24,13 @@ from gymnast.training.diagnostics.operators import Operators
 from gymnast.training.diagnostics.trace_events import COUNTERS, Report, Section, TraceEvents, trace_file
 
 if TYPE_CHECKING:
+    import torch
     from rich.table import Table
 
     from gymnast.training.keeping.report import Reporter
     from gymnast.training.trainer import Trainer
+else:
+    torch = Later("torch")
 
 KEPT = 1000
 """So many of the first iterations, and so many of the last, are in the trace; the table knows them all."""
@@ -178,8 +182,6 @@ class Profile:
         return self._trainer.counters.env_steps - self._steps_before
 
     def _facts(self, run: Run, now: float) -> dict[str, str]:
-        import torch
-
         trainer, steps, wall = self._trainer, self._steps(), now - self.begin
         training = max(wall - self._start_up, 1e-9)
         device = str(trainer.about.device)

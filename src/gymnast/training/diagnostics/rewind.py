@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
 from gymnast.algorithms import own_trainer
@@ -234,8 +235,6 @@ def _proof(logged: Hashes | None, found: Hashes) -> str:
 
 
 def _write(rewound: Rewound, run: Run, recorder: Recorder, trainer: OnPolicyTrainer) -> None:
-    from safetensors.torch import save_file
-
     rewound.folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in recorder.tensors.items()}
     save_file(tensors, rewound.folder / "update.safetensors")

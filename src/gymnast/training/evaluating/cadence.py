@@ -34,7 +34,9 @@ class Extent:
     @property
     def amount(self) -> int:
         """Episodes or steps: what progress is counted in."""
-        return self.episodes if self.steps is None else self.steps
+        if self.steps is None:
+            return self.episodes
+        return self.steps
 
 
 @dataclass

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from safetensors.torch import load as from_bytes
 
 from gymnast.algorithms import policy_for
 from gymnast.config.schema import RunConfig
@@ -141,8 +142,6 @@ class Evaluator:
 
     def policy_of(self, weights: bytes) -> Policy:
         """A policy of this evaluator's own with saved weights (safetensors): nobody's training is touched."""
-        from safetensors.torch import load as from_bytes
-
         tensors = from_bytes(weights)
         if self._policy is None:
             envs = self.envs

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
 from gymnast.config.schema import RunConfig
@@ -61,8 +62,6 @@ def with_dump(error: NonFiniteError, trainer: Trainer, run_folder: Path) -> NonF
 
 
 def _write(path: Path, tensors: dict[str, Tensor], trainer: Trainer, reason: str) -> None:
-    from safetensors.torch import save_file
-
     path.parent.mkdir(exist_ok=True)
     counters = trainer.counters
     about: dict[str, Any] = {

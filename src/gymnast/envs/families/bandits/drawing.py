@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gymnast.envs.families.bandits.game import Game
+from gymnast.later import Later
 
 if TYPE_CHECKING:
     import pygame
+else:
+    pygame = Later("pygame")
 
 SIZE = WIDTH, HEIGHT = 480, 320
 TOP, BOTTOM, SIDE = 44, 244, 24
@@ -29,8 +32,6 @@ NARROW = 26
 
 def draw(game: Game, slot: int = 0) -> np.ndarray:
     """RGB frame [H, W, 3] of one slot: true means as bars (best one green), estimates as red lines, pulls below."""
-    import pygame
-
     canvas = pygame.Surface(SIZE)
     canvas.fill(PAPER)
     means, pulls, last = game.means[slot], game.pulls[slot], int(game.last_arm[slot])
@@ -95,8 +96,6 @@ def _centred(canvas: pygame.Surface, text: str, x: int, y: int, colour: tuple[in
 
 @cache
 def _font() -> pygame.font.Font:
-    import pygame
-
     pygame.font.init()
     return pygame.font.Font(None, 18)
 

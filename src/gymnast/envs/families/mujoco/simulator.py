@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +13,13 @@ from gymnasium.envs.registration import EnvSpec
 from gymnast.envs.families.mujoco.drawing import NO_RENDERER, choose_renderer
 from gymnast.envs.generators import load_generator, save_generator
 from gymnast.errors import EnvError
+from gymnast.later import Later
 from gymnast.redaction import logger
+
+if TYPE_CHECKING:
+    import mujoco
+else:
+    mujoco = Later("mujoco")
 
 log = logger("gymnast")
 
@@ -24,8 +30,6 @@ speed that they reward from them, so computing them anew would change the next r
 
 def save(env: gym.Env) -> dict[str, Any]:
     """What the integrator needs (positions, velocities, time, actuators, controls, warm start), bit for bit."""
-    import mujoco
-
     bare: Any = env.unwrapped
     kind = mujoco.mjtState.mjSTATE_INTEGRATION
     state = np.empty(mujoco.mj_stateSize(bare.model, kind))
@@ -36,8 +40,6 @@ def save(env: gym.Env) -> dict[str, Any]:
 
 def load(env: gym.Env, state: dict[str, Any]) -> None:
     """Set it. All that follows from it is computed once for rendering, which moves the warm start: hence set twice."""
-    import mujoco
-
     bare: Any = env.unwrapped
     kind, saved = mujoco.mjtState.mjSTATE_INTEGRATION, np.asarray(state["state"], np.float64)
     mujoco.mj_setState(bare.model, bare.data, saved, kind)
@@ -58,8 +60,6 @@ def prepare(spec: EnvSpec, render_mode: str | None) -> None:
 @functools.cache
 def _listen() -> None:
     """MuJoCo prints each warning and appends it to MUJOCO_LOG.TXT in the current folder, for each env anew."""
-    import mujoco
-
     if mujoco.get_mju_user_warning() is None:
         mujoco.set_mju_user_warning(_say_once)
 
