@@ -44,12 +44,12 @@ imports: .venv/.installed-dev
 	$(BIN)/lint-imports
 
 unit: .venv/.installed-dev
-	OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile
+	OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-full: test unit-full
 
 unit-full: .venv/.installed-dev
-	OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -m full
+	OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder -m full
 
 clean:
 	rm -rf .venv build dist src/*.egg-info

@@ -13,12 +13,18 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 from installed import Install, forget, lay_down
+from order import long_ones_first
 
 # A shell starts background jobs with Ctrl-C ignored, and nohup the loss of the terminal; so would every process started here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # The key that marks runs as begun here is the tests' own.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="gymnast-tests-")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """See `order`."""
+    long_ones_first(items)
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import order
 import pytest
 
 import gymnast
@@ -240,6 +241,10 @@ def test_test_files_have_names_of_their_own() -> None:
     """Two modules of one name cannot be collected together; a single folder's run does not show it."""
     names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_files_that_are_begun_first_exist() -> None:
+    assert [name for name in order.LONG if not (order.TESTS / name).is_file()] == []
 
 
 def test_fields_are_named_by_their_owners_alone() -> None:
