@@ -72,7 +72,8 @@ class OwnEncoder(Encoder):
             return obs
         sizes = [flat_size(part) for part in self._floats.values()]
         pieces = self.norm(self.flat(obs)).split(sizes, -1)
-        given = {key: piece.view(_part(obs, key).shape) for key, piece in zip(self._floats, pieces, strict=True)}
+        shaped = zip(self._floats, pieces, strict=True)
+        given: dict[str, Tensor] = {key: piece.view(_part(obs, key).shape) for key, piece in shaped}
         if isinstance(obs, dict):
             return {**obs, **given}
         return given[""]
