@@ -15,6 +15,7 @@ SETTINGS = (
     "env.rewards.terms.centre.shaper=cartpole_centring",
     "env.rewards.terms.centre.weight=3",
     "env.rewards.terms.left.costs={push left: 0.25}",
+    "env.rewards.terms.two=1 + 1",
     "env.randomise={length: [0.4, 0.6], force_mag: {choices: [8, 12]}}",
     "eval.env=[{}, {name: usual, randomise: {}}]",
     "eval.every=2048",
@@ -36,14 +37,16 @@ def test_each_term_is_logged_and_the_score_has_none_of_them(result: Any) -> None
     rows = result.run.metrics(
         "rollout/return_mean", "rollout/length_mean", "rollout/reward_mean", "train/reward_mean",
         "rollout/reward_terms/centre", "rollout/reward_terms/left",
+        "rollout/reward_terms/two",
     )  # fmt: skip
     last = {name: values[-1] for name, values in rows.items()}
     assert last["rollout/return_mean"] == last["rollout/length_mean"]  # a point per step
     assert last["rollout/reward_mean"] == 1
     assert last["rollout/reward_terms/centre"] < 0
+    assert last["rollout/reward_terms/two"] == 2 * last["rollout/length_mean"]  # sums over the episodes of the window
     # Half of all pushes go to the left, and each of them costs a quarter.
     assert -0.2 < last["rollout/reward_terms/left"] / last["rollout/length_mean"] < -0.05
-    assert 0.5 < last["train/reward_mean"] < 0.95
+    assert 2.5 < last["train/reward_mean"] < 2.95
 
 
 def test_the_rollout_table_has_a_column_per_term(result: Any) -> None:
@@ -55,7 +58,7 @@ def test_the_rollout_table_has_a_column_per_term(result: Any) -> None:
         assert float(before["term.centre"]) == pytest.approx(-3 * (position / 2.4) ** 2, rel=1e-4, abs=1e-9)
         assert float(before["term.left"]) == (-0.25 if before["action_label"] == "push left" else 0)
         assert float(before["reward"]) == pytest.approx(
-            1 + float(before["term.centre"]) + float(before["term.left"]), rel=1e-5
+            3 + float(before["term.centre"]) + float(before["term.left"]), rel=1e-5
         )
         assert float(before["env_reward"]) == 1
 
@@ -85,5 +88,5 @@ def test_report_and_metrics_tell_it_too(result: Any) -> None:
 def test_a_trace_holds_what_was_drawn_and_each_term(result: Any) -> None:
     trace = gymnast.load(str(result.run.folder)).trace(seed=3)
     assert set(trace.infos["parameters"]) == {"length", "force_mag"}
-    assert all(set(terms) == {"centre", "left"} for terms in trace.terms)
+    assert all(set(terms) == {"centre", "left", "two"} for terms in trace.terms)
     assert trace.ret == len(trace)
