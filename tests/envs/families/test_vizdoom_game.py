@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from gymnast.config.schema import EnvConfig
+from gymnast.envs.checking.check import check_env
 from gymnast.envs.choose import cores
 from gymnast.envs.families.vizdoom.variables import EVENTS, INFO
 from gymnast.envs.make import make_envs, make_one
@@ -179,6 +180,12 @@ def test_a_picture_is_never_written_into_again(make: Make) -> None:
         kept.append(env.step(1)[0]["screen"])
         copies.append(kept[-1].copy())
     assert all(map(np.array_equal, kept, copies)) and len({copy.tobytes() for copy in copies}) == 6
+
+
+def test_nothing_is_wrong_with_it_as_an_env(make: Make) -> None:
+    """As `gymnast env check` looks at it."""
+    report = check_env(EnvConfig(id="VizdoomBasic-v1", kwargs={"screen": [60, 80]}))
+    assert report.ok and not list(report.findings)
 
 
 def test_events_are_counted_from_the_beginning_of_each_episode(make: Make) -> None:

@@ -116,6 +116,7 @@ class VizdoomGame(gym.Env[dict[str, np.ndarray], Any]):
         if self._camera is not None:
             self._camera.act(row, tics)
         if game.is_episode_finished():
+            self._picture = self._picture.copy()  # nobody's two observations lie in the same memory
             values = self._since_start(np.array([game.get_game_variable(member) for member in self._members]))
             return self._observed(values), reward, True, False, self._info(values)
         state = game.get_state()

@@ -111,7 +111,8 @@ def _found(name: str, by: str) -> Path:
     for place in (path, Path(vizdoom.install_path) / path.name, Path(vizdoom.scenarios_path) / path.name):
         if place.is_file():
             return place.resolve()
-    raise UsageError(f"The WAD '{name}' is missing ({by}). {ADVICE.format(name=path.name)}")
+    shown = name if by.startswith("env.kwargs") else path.name  # a cfg's path is where ViZDoom would have looked
+    raise UsageError(f"The WAD '{shown}' is missing ({by}). {ADVICE.format(name=path.name)}")
 
 
 def _map(name: str, game: Path, patch: Path | None, *, named: bool) -> str:
