@@ -73,7 +73,7 @@ def test_a_class_of_a_module_needs_no_registration() -> None:
         (("Strol-v0", "env.module=lines_of_mine"), r"but no environment 'Strol-v0' is registered. Did you mean 'Stroll-v0'"),
         (("lines_of_yours:Line",), r"The module of 'lines_of_yours:Line' cannot be imported: No module named 'lines_of_yours'"),
         (("lines_of_mine:pppo",), r"There is no algorithm 'pppo', and lines_of_mine has no presets. Did you mean 'ppo'"),
-        (("VizdoomBasic-v1",), r"Unknown environment 'VizdoomBasic-v1'\. `gymnast env list`"),
+        (("SuperTuxBasic-v1",), r"Unknown environment 'SuperTuxBasic-v1'\. `gymnast env list`"),
     ],
 )  # fmt: skip
 def test_what_is_said_of_one_that_is_not_there(reference: tuple[str, ...], words: str) -> None:
