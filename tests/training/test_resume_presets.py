@@ -42,7 +42,7 @@ def _marked(preset: str) -> Any:
     return pytest.param(preset, marks=pytest.mark.full) if rarely else preset
 
 
-@pytest.mark.parametrize("preset", map(_marked, PRESETS))
+@pytest.mark.parametrize("preset", [_marked(preset) for preset in PRESETS])
 def test_stop_and_resume_equals_the_whole_run(preset: str, tmp_path: Path) -> None:
     """Weights, moments, statistics, generators, env states, rows and all actions."""
     resolved = tiny(preset)
