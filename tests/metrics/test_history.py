@@ -109,6 +109,16 @@ def test_regret_is_the_mean_of_the_episodes_that_tell_it():
     assert second.statistics() == window.statistics()
 
 
+def test_only_declared_terms_of_the_reward_count() -> None:
+    """An env may say `reward_terms` in its own info, of any shape."""
+    window = EpisodeWindow(10)
+    window.add(1.0, 5, terms={"distance": 1.0})
+    window = EpisodeWindow(10, ["near"])
+    window.add(1.0, 5, terms={"near": 2.0, "distance": 1.0})
+    assert window.statistics()["rollout/reward_terms/near"] == 2.0
+    assert "rollout/reward_terms/distance" not in window.statistics()
+
+
 def test_a_nan_return_does_not_hide():
     window = EpisodeWindow(10)
     window.add(math.nan, 1)

@@ -179,8 +179,10 @@ class EpisodeWindow:
         self._lengths.append(int(length))
         self._successes.append(None if success is None else bool(success))
         self._regrets.append(None if regret is None else float(regret))
-        for name, value in (terms or {}).items():
-            self._terms[name].append(float(value))
+        # Terms that nobody has declared are an env's own information, under a name that it is free to use.
+        for name, values in self._terms.items():
+            if terms is not None and name in terms:
+                values.append(float(terms[name]))
 
     def statistics(self) -> dict[str, float | None]:
         """Catalogue names and values; None before the first episode, or where no env reports success or regret."""
