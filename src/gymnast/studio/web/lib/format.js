@@ -2,6 +2,7 @@
 
 // Making a formatter takes far longer than using it, and a table formats a thousand numbers for each step.
 const formatters = new Map();
+const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 function written(value, most, least = 0) {
   const key = 100 * most + least;
@@ -69,7 +70,7 @@ export function clock(iso) {
 
 export function moment(iso) {
   const date = new Date(iso);
-  return Number.isNaN(date.getTime()) ? "" : date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  return Number.isNaN(date.getTime()) ? "" : MOMENT.format(date);
 }
 
 export function percent(share) {
@@ -80,6 +81,11 @@ export function bytes(size) {
   if (size < 1000) return `${size} B`;
   if (size < 1e6) return `${(size / 1e3).toFixed(0)} kB`;
   return `${(size / 1e6).toFixed(1)} MB`;
+}
+
+// With all its digits.
+export function whole(value) {
+  return written(value, 0);
 }
 
 export function plural(size, word) {

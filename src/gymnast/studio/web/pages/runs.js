@@ -4,12 +4,14 @@ import { get } from "/web/lib/server.js";
 import { listen, want } from "/web/lib/live.js";
 import { go, setQuery, useQuery } from "/web/lib/route.js";
 import { useShortcuts } from "/web/lib/shortcuts.js";
-import { ago, count, duration, moment, plural, score } from "/web/lib/format.js";
+import { ago, count, duration, moment, plural, score, whole } from "/web/lib/format.js";
 import { Alerts, Bar, Command, Empty, State, Tag, Waiting } from "/web/components/small.js";
 import { Rows } from "/web/components/rows.js";
 import { Sparkline } from "/web/components/sparkline.js";
 
 const ROW = 44;
+const LOOK_AFTER = 60;
+const MOST_GLIMPSES = 60;
 const STATES = ["running", "solved", "finished", "interrupted", "failed", "crashed"];
 const COLUMNS = [
   ["id", "run"], ["config", "config"], ["status", "status"], ["best", "return"], ["curve", "course"], ["steps", "vec steps"],
@@ -112,7 +114,7 @@ function Row({ run, glimpse, chosen, current, onChoose }) {
     <span class="status"><${State} run=${run} />${run.status === "running" && html`<span class="left"><${Bar} share=${run.share} /><em>${run.eta_seconds ? duration(run.eta_seconds) : ""}</em></span>`}</span>
     <span class="best"><b class=${reached ? "good" : ""}>${score(run.best_return)}</b>${run.threshold !== null && html`<em>of ${score(run.threshold)}</em>`}</span>
     <span class="curve"><${Sparkline} values=${glimpse?.curve} /><${Alerts} counts=${glimpse?.alerts} /></span>
-    <span class="steps" title=${`${run.env_steps.toLocaleString("en-US")} env steps`}>${count(run.vec_steps)}<em>${count(run.env_steps)} env</em></span>
+    <span class="steps" title=${`${whole(run.env_steps)} env steps`}>${count(run.vec_steps)}<em>${count(run.env_steps)} env</em></span>
     <span class="time">${duration(run.wall_seconds)}</span>
     <span class="created" title=${moment(run.created)}>${ago(run.created)}</span>
   </a>`;
@@ -163,27 +165,38 @@ function sorted(runs, order) {
     .map(([, run]) => run);
 }
 
-// Courses and alerts of the rows in view; those of running ones are asked for again.
+// Courses and alerts of the rows in view; those of running ones are asked for again. One request at a time, and only once a
+// scroll rests: nobody sees the rows that fly by.
 function useGlimpses(shown) {
   const [glimpses, set] = useState({});
   const view = useRef([0, 0]);
+  const rows = useRef(shown);
   const asked = useRef(new Map());
+  const timer = useRef(null);
+  const isAsking = useRef(false);
+  rows.current = shown;
 
   const ask = async () => {
-    const seen = shown.slice(view.current[0], view.current[1]);
-    const missing = seen.filter((run) => asked.current.get(run.id) !== run.updated).slice(0, 60);
+    if (isAsking.current) return;
+    const seen = rows.current.slice(view.current[0], view.current[1]);
+    const missing = seen.filter((run) => asked.current.get(run.id) !== run.updated).slice(0, MOST_GLIMPSES);
     if (missing.length === 0) return;
+    isAsking.current = true;
     for (const run of missing) asked.current.set(run.id, run.updated);
     const found = await get("/api/glimpses", { run: missing.map((run) => run.id) }).catch(() => ({}));
+    isAsking.current = false;
     set((before) => ({ ...before, ...found }));
+    soon(); // the view may be another one by now
   };
-  useEffect(() => {
-    const timer = setTimeout(ask, 60);
-    return () => clearTimeout(timer);
-  }, [shown]);
+  const soon = () => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(ask, LOOK_AFTER);
+  };
+  useEffect(soon, [shown]);
+  useEffect(() => () => clearTimeout(timer.current), []);
   const look = (first, last) => {
     view.current = [first, last];
-    setTimeout(ask, 60);
+    soon();
   };
   return [glimpses, look];
 }
