@@ -70,7 +70,7 @@ def test_stages_are_drawn_in_their_order() -> None:
         ["○", "half"],
         ["○", "whole"],
     ]
-    assert "left out (plan.start)" in shown and "128 env steps" in shown and "until 1000" in shown
+    assert "left out (plan.start)" in shown and "or 128 steps" in shown and "until 1000" in shown
 
 
 def test_a_run_shows_how_far_it_has_come(trained: Path) -> None:

@@ -48,7 +48,7 @@ def test_keys_of_a_task_change_from_the_command_line() -> None:
 def test_the_summary_says_when_stages_end() -> None:
     ((name, words),) = summary_of(config(LANDERS))
     assert name == "stages"
-    assert words == "calm (until 200, at most 1,000 env steps) → windy (until 150) → other (to the end of the budget)"
+    assert words == "calm (until 200 or 1,000 steps) → windy (until 150) → other (to the end of the budget)"
 
 
 def test_code_that_a_task_names_needs_trust() -> None:

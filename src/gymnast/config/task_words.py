@@ -33,15 +33,14 @@ def _plain(value: Any) -> str:
 
 
 def end_in_words(config: RunConfig, name: str) -> str:
-    """`until 0.94, at most 100,000 env steps`: when a stage ends."""
+    """`until 0.94 or 100,000 steps`: when a stage ends."""
     assert config.plan is not None
     threshold, steps = task_thresholds(config)[name], config.plan.tasks[name].env_steps
-    parts = []
-    if threshold is not None:
-        parts.append(f"until {threshold:g}")
-    if steps is not None:
-        parts.append(f"at most {steps:,} env steps" if parts else f"{steps:,} env steps")
-    return ", ".join(parts) or "to the end of the budget"
+    if threshold is None:
+        return "to the end of the budget" if steps is None else f"for {steps:,} steps"
+    if steps is None:
+        return f"until {threshold:g}"
+    return f"until {threshold:g} or {steps:,} steps"
 
 
 def summary_of(config: RunConfig) -> list[tuple[str, str]]:

@@ -114,10 +114,16 @@ def check_spaces(envs: Mapping[str, EnvConfig]) -> tuple[spaces.Space, spaces.Sp
         for what, ours, theirs in zip(("observes", "acts in"), found[first], found[name], strict=True):
             if ours != theirs:
                 raise ConfigError(
-                    f"The tasks of a plan must show and take the same, but '{first}' {what} {ours} and '{name}' {what} {theirs}. "
+                    f"The tasks of a plan must show and take the same, but '{first}' {what} {_plain(ours)} and '{name}' {what} "
+                    f"{_plain(theirs)}. "
                     f"{advice(ours, theirs)}"
                 )
     return found[next(iter(found))]
+
+
+def _plain(space: spaces.Space) -> str:
+    """In one line, without numpy's columns."""
+    return " ".join(str(space).split())
 
 
 def advice(ours: spaces.Space, theirs: spaces.Space) -> str:
