@@ -27,6 +27,8 @@ from gymnast.studio.feed import Feed
 
 EVERY = 0.8
 """Seconds between two looks."""
+PATIENCE = 30.0
+"""Seconds that a zoom waits for the curve it belongs to."""
 MOST_CURVE_RUNS = 100
 POINTS = 1200
 TOPICS = ("runs", "curves", "window")
@@ -120,7 +122,9 @@ class Curves:
         self._root, self._wanted = root, wanted
         self._readers: list[LiveMetrics] | None = None
         self._lock = threading.Lock()
-        """A zoom may come while the file is read."""
+        """A zoom may come while the file is read …"""
+        self._told = threading.Event()
+        """… or before, and then waits: what a reader gives first must be everything."""
 
     def news(self) -> list[dict[str, Any]] | None:
         """Points that are new; `complete` ones replace what was known."""
@@ -131,10 +135,12 @@ class Curves:
                 for one in news.series:
                     if news.complete or len(one.x) or len(one.nonfinite):
                         found.append({**plain(one), "complete": news.complete, "after": news.after})
+        self._told.set()
         return found or None
 
     def within(self, low: float, high: float) -> dict[str, Any]:
         """All points between two places, as many as a screen can show."""
+        self._told.wait(PATIENCE)
         with self._lock:
             series = [plain(one) for reader in self._opened() for one in reader.within(low, high)]
         return {"low": low, "high": high, "series": series}
