@@ -32,8 +32,6 @@ class Engine:
         variables: Sequence[str] = (),
         resolution: str = "RES_160X120",
         gray: bool = True,
-        arguments: str = "",
-        multiplayer: bool = False,
     ) -> None:
         vizdoom = package()
         self.scenario = scenario
@@ -63,8 +61,6 @@ class Engine:
             getattr(game, f"set_{buffer}_buffer_enabled")(False)
         # The env counts by itself: at the engine's own end nothing could be seen of the last moment any more.
         game.set_episode_timeout(0)
-        if arguments:
-            game.add_game_args(arguments)
 
     def begin(self, seed: int, skill: int | None = None) -> None:
         """A new episode, the same for the same seed whatever was played before."""
