@@ -264,7 +264,7 @@ def copy_of(case: Case, root: Path, **changes: Any) -> Run:
     config = run.config()
     for name, value in changes.items():
         section, key = name.split("__")
-        config[section][key] = value
+        config[section] = {**(config[section] or {}), key: value}
     run.config_path.write_text(json.dumps(config))
     trust.accept(run)
     return run
@@ -274,6 +274,7 @@ def copy_of(case: Case, root: Path, **changes: Any) -> Run:
     ("changes", "words"),
     [
         ({"train__device": "cuda"}, "was trained on cuda"),
+        ({"plan__by": "slot", "plan__tasks": {"a": {}, "b": {}}}, "trained on the tasks of a plan"),
         ({"env__kwargs": {"token": "${TOKEN}"}}, "reads env.kwargs from the environment"),
         ({"policy__squash_actions": True}, "policy.squash_actions=True, which an ejected script cannot follow yet"),
         ({"policy__state_dependent_std": True}, "policy.state_dependent_std=True"),

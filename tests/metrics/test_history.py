@@ -146,3 +146,30 @@ def test_a_smaller_window_keeps_the_newest():
     small.load(big.state())
     assert small.statistics()["rollout/return_mean"] == 3.5
     assert small.statistics()["rollout/episodes"] == 5
+
+
+def test_returns_of_another_stage_are_forgotten():
+    """What the network and the optimizer do goes on; so does the time before the first stage is known."""
+    history = History()
+    for stage, value in ((None, 9.0), (1.0, 5.0), (1.0, 6.0), (2.0, 1.0)):
+        row = {"rollout/return_mean": value, "train/loss": value}
+        history.append(row if stage is None else {**row, "train/stage": stage})
+    assert history.high("rollout/return_mean").value == 1.0
+    assert history.high("train/loss").value == 9.0
+
+
+def test_a_window_of_every_task():
+    """Next to that of all episodes, and saved with it."""
+    window = EpisodeWindow(2)
+    for number, task in enumerate(("a", "a", "b", "a")):
+        window.add(float(number), number, task=task)
+    other = EpisodeWindow(2)
+    other.load(json.loads(json.dumps(window.state())))
+    for one in (window, other):
+        found = one.statistics()
+        assert found["rollout/return_mean"] == 2.5
+        assert (found["rollout/return_mean/a"], found["rollout/return_mean/b"]) == (2.0, 2.0)
+        assert (found["rollout/episodes/a"], found["rollout/episodes/b"]) == (3, 1)
+        assert "rollout/success_rate/a" not in found
+    window.forget()
+    assert window.statistics()["rollout/return_mean"] is None and window.statistics()["rollout/episodes"] == 4

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 
 TERMS = "rollout/reward_terms/"
 """How the names of metrics begin that say what a term of the reward added up to."""
+STAGE = "train/stage"
+OF_THE_TASK = ("rollout/", "eval/")
+"""How the names of metrics begin whose past ends with a stage of a plan."""
 POINTS = 64
 """A whole-run trend has at most twice this many points."""
 BY_TASK = ("rollout/return_mean", "rollout/length_mean", "rollout/success_rate", "rollout/episodes")
@@ -67,6 +70,7 @@ class History:
 
     def __init__(self) -> None:
         self._traces: dict[str, _Trace] = {}
+        self._stage: float | None = None
         self.rows = 0
         self.vec_steps = 0.0
         """Of the last row; rows without steps count as one each."""
@@ -74,6 +78,7 @@ class History:
     def append(self, row: Mapping[str, float | None]) -> None:
         """Take one row in."""
         traces = self._traces
+        self._enter_stage(row.get(STAGE))
         at = row.get("vec_steps")
         self.vec_steps = self.vec_steps + 1.0 if at is None else at
         for name, value in row.items():
@@ -84,6 +89,15 @@ class History:
                 trace = traces[name] = _Trace()
             trace.append(value, self.vec_steps)
         self.rows += 1
+
+    def _enter_stage(self, stage: float | None) -> None:
+        """Returns of another task say nothing of how this one goes."""
+        if stage is None or stage == self._stage:
+            return
+        if self._stage is not None:
+            for name in [name for name in self._traces if name.startswith(OF_THE_TASK)]:
+                del self._traces[name]
+        self._stage = stage
 
     def names(self) -> list[str]:
         """Metrics that have had a value, in the order of their first ones."""
