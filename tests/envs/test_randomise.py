@@ -12,7 +12,7 @@ from gymnasium import spaces
 from gymnasium.envs.box2d import lunar_lander
 
 from gymnast.config.load import resolve
-from gymnast.config.randomise import Choices, Range
+from gymnast.config.randomise import Between, Choices
 from gymnast.config.schema import EnvConfig
 from gymnast.envs.choose import choose_vectorization
 from gymnast.envs.make import make_envs, make_one
@@ -266,7 +266,11 @@ def test_files_among_the_values_are_asked_about() -> None:
 
 
 def test_returns_by_parameter() -> None:
-    randomise = {"gravity": Range(low=-12, high=-8), "map": Choices(choices=["a", "b"]), "same": Choices(choices=[2.0])}
+    randomise = {
+        "gravity": Between(low=-12, high=-8),
+        "map": Choices(choices=["a", "b"]),
+        "same": Choices(choices=[2.0]),
+    }
     drawn = [
         {"gravity": g, "map": m, "same": 2.0}
         for g, m in ((-12, "a"), (-11.3, "b"), (-11.1, "a"), (-8, "b"), (-8.1, "b"))

@@ -23,7 +23,7 @@ from gymnast.config import schedule
 from gymnast.config.algorithms import CONFIGS
 from gymnast.config.merging import SECTIONS
 from gymnast.config.model import Model
-from gymnast.config.randomise import Range as DrawnRange
+from gymnast.config.randomise import Between
 from gymnast.config.rewards import TermConfig
 from gymnast.config.schedule import SCHEDULES, Piecewise, Range, number_or_schedule
 from gymnast.config.schema import RunConfig, StopRule, WrapperConfig
@@ -243,7 +243,7 @@ class _Generator(GenerateJsonSchema):
                 made["properties"][name] = {"description": text, **made["properties"][name]}
         if not issubclass(model, _WHOLE):
             made.pop("required", None)
-        if model is DrawnRange:  # a list or one value will do
+        if model is Between:  # a list or one value will do
             pair = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
             return {"anyOf": [pair, {"type": ["number", "string"]}, made]}
         if model is TermConfig:  # a shaper's arguments may come with it, and the text of an expression is enough

@@ -12,14 +12,14 @@ Value = bool | float | str
 NEEDED = "a range [lowest, highest], one value, or {choices: [...]} is needed"
 
 
-class Range(Model):
+class Between(Model):
     """Any number between two, all alike likely: `[-12, -8]`. Whole numbers where the parameter is one."""
 
     low: float
     high: float
 
     @model_validator(mode="after")
-    def _ordered(self) -> Range:
+    def _ordered(self) -> Between:
         if self.low > self.high:
             raise ValueError(f"the lowest number of a range comes first (got {self.low:g} and {self.high:g})")
         return self
@@ -38,19 +38,19 @@ class Choices(Model):
 
 
 def _drawn(raw: Any) -> Any:
-    if isinstance(raw, (Range, Choices)):
+    if isinstance(raw, (Between, Choices)):
         return raw
     if isinstance(raw, dict):
         if "choices" in raw:
             return Choices.model_validate(raw)
-        return Range.model_validate(raw)
+        return Between.model_validate(raw)
     if isinstance(raw, list):
         if len(raw) != 2 or not all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in raw):
             raise ValueError(NEEDED)
-        return Range(low=raw[0], high=raw[1])
+        return Between(low=raw[0], high=raw[1])
     if isinstance(raw, (int, float, str)):
         return Choices(choices=[raw])
     raise ValueError(NEEDED)
 
 
-Drawn = Annotated[Range | Choices, BeforeValidator(_drawn)]
+Drawn = Annotated[Between | Choices, BeforeValidator(_drawn)]
