@@ -274,7 +274,10 @@ def copy_of(case: Case, root: Path, **changes: Any) -> Run:
     ("changes", "words"),
     [
         ({"train__device": "cuda"}, "was trained on cuda"),
-        ({"plan__by": "slot", "plan__tasks": {"a": {}, "b": {}}}, "trained on the tasks of a plan"),
+        (
+            {"plan__by": "slot", "plan__tasks": {"a": {}, "b": {}}},
+            "has plan, which an ejected script cannot follow yet",
+        ),
         ({"env__kwargs": {"token": "${TOKEN}"}}, "reads env.kwargs from the environment"),
         ({"policy__squash_actions": True}, "policy.squash_actions=True, which an ejected script cannot follow yet"),
         ({"policy__state_dependent_std": True}, "policy.state_dependent_std=True"),

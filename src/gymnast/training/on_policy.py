@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,18 +23,15 @@ from gymnast.config.plan import Plan
 from gymnast.config.schedule import Clock, segments
 from gymnast.config.schema import RunConfig
 from gymnast.config.tasks import with_task
-from gymnast.envs.actions import choices_of, random_actions
+from gymnast.envs.actions import choices_of
 from gymnast.envs.rewards.vector import TERMS
 from gymnast.envs.tasks import stage_envs
 from gymnast.envs.vector import VectorEnv
-from gymnast.errors import NonFiniteError
-from gymnast.evaluation.evaluate import regret_of, success_of, task_of, tensors
+from gymnast.evaluation.evaluate import regret_of, success_of, task_of
 from gymnast.metrics.histogram import Histogram
 from gymnast.metrics.history import EpisodeWindow
 from gymnast.policies.base import Policy
-from gymnast.policies.encoders import Observation
 from gymnast.policies.flat import FlatParameters
-from gymnast.policies.normalise import RunningNorm
 from gymnast.rollout.batch import Batch
 from gymnast.rollout.buffer import Rollout
 from gymnast.rollout.collect import Collector, Ended
@@ -47,6 +44,7 @@ from gymnast.training.measures import measures
 from gymnast.training.trainer import About, Counters, Row, Trainer, load_policy, some_of
 from gymnast.training.update import Learner, Observer, UpdateResult
 from gymnast.training.updater import Updater
+from gymnast.training.warm_up import warm_up_normaliser
 
 
 @dataclass(frozen=True)
@@ -374,52 +372,3 @@ class OnPolicyTrainer(Trainer):
     def close(self) -> None:
         """Close the training envs."""
         self.envs.close()
-
-
-def warm_up_normaliser(trainer: OnPolicyTrainer, steps: int = 128) -> None:
-    """Seed the observation statistics with random actions, so that the first rollout is not read unnormalised."""
-    encoder = trainer.policy.encoder
-    norm = encoder.norm
-    # They may be there already: they came with the weights of another run.
-    unknown = norm is not None and float(norm.count) == 0
-    if not unknown and not trainer.policy.needs_statistics:
-        return
-    envs = trainer.envs
-    random = np.random.default_rng(seeding.sequence(trainer.config.train.seed, "warmup"))
-    row = envs.new_row()
-    envs.reset(seeding.env_seeds(trainer.config.train.seed, "warmup", envs.n_envs), row)
-    seen: list[Observation] = []
-    for _ in range(min(steps, trainer.rollout.n_steps)):
-        seen.append(_cloned(tensors(row.obs)))
-        envs.step(random_actions(envs.action_space, envs.n_envs, random, row.mask), row)
-    observations = _joined(seen)
-    if norm is not None and unknown:
-        _seed(norm, encoder.flat(observations), envs.n_envs, trainer.device)
-    if trainer.policy.needs_statistics:
-        trainer.policy.absorb(some_of(observations, trainer.device))
-
-
-def _seed(norm: RunningNorm, samples: Tensor, n_envs: int, device: torch.device) -> None:
-    """The first statistics of observations, if they are numbers."""
-    if not torch.isfinite(samples).all():
-        step, env = divmod(int((~torch.isfinite(samples)).any(1).nonzero()[0]), n_envs)
-        raise NonFiniteError(
-            f"The environment returned NaN or infinity (observation) in env {env}, step {step} of the random steps "
-            "that warm up the observation statistics."
-        )
-    norm.update(samples.to(device))
-
-
-def _cloned(obs: Observation) -> Observation:
-    """Apart from the memory that the next step is written to."""
-    if isinstance(obs, dict):
-        return {name: part.clone() for name, part in obs.items()}
-    return obs.clone()
-
-
-def _joined(steps: Sequence[Observation]) -> Observation:
-    """The observations of several steps as one batch."""
-    first = steps[0]
-    if isinstance(first, dict):
-        return {name: torch.cat([step[name] for step in steps]) for name in first}  # type: ignore[index]
-    return torch.cat(list(steps))  # type: ignore[arg-type]

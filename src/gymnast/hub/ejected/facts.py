@@ -181,8 +181,6 @@ def _check_settings(run_id: str, config: RunConfig) -> None:
                 else:
                     what = f"{name}={value!r}"
                 raise UsageError(f"Run {run_id} has {what}, which an ejected script cannot follow yet.")
-    if config.plan is not None:
-        raise UsageError(f"Run {run_id} trained on the tasks of a plan, which an ejected script cannot follow yet.")
     if config.env.vectorization == "envpool":
         raise UsageError(
             f"Run {run_id} was stepped by EnvPool, which plays other episodes than Gymnasium's envs: no script of Gymnasium's "
