@@ -30,7 +30,7 @@ class A2C(Algorithm[A2CConfig]):
             self.config.value_loss,
             self.config.huber_delta,
         )
-        return Loss(
+        loss = Loss(
             gradients={
                 "log_prob": d_log_prob.mul_(1.0 / n),
                 "entropy": -c["ent_coef"] / n,
@@ -42,3 +42,4 @@ class A2C(Algorithm[A2CConfig]):
                 "train/entropy": outputs["entropy"],
             },
         )
+        return self.explored(loss, outputs, batch, c)

@@ -15,6 +15,8 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
+from gymnast.algorithms.losses import squared_error
+from gymnast.algorithms.rnd import INTRINSIC, RND
 from gymnast.config.algorithms import AlgorithmConfig, OnPolicyConfig
 from gymnast.config.schedule import Clock, scheduled_fields, value_at
 from gymnast.config.schema import PolicyConfig
@@ -69,6 +71,11 @@ class Algorithm(Generic[C]):
     def __init__(self, config: C, n_envs: int) -> None:
         self.config = config
         self.reward_scaler = RewardScaler(n_envs, config.reward_clip) if config.normalize_reward else None
+        self.rnd: RND | None = None
+        """What pays for what is new, where the config asks for it; made with the policy."""
+        if getattr(config, "rnd", None) is not None:
+            self.heads = (*self.heads, INTRINSIC)
+        self._n_envs = n_envs
         self.value_scale: ValueScale | None = None
         """The unit of the policy's value head, where it has one of its own."""
 
@@ -83,7 +90,9 @@ class Algorithm(Generic[C]):
 
         Their learning rate is the coefficient `<name>_learning_rate` where the config has it, else `learning_rate`.
         """
-        return {}
+        if self.rnd is None:
+            return {}
+        return {"rnd": self.rnd}
 
     def make_policy(
         self,
@@ -99,6 +108,10 @@ class Algorithm(Generic[C]):
         )
         if self.config.normalize_value != "off":
             self.value_scale = policy.scale_values(preserving=self.config.normalize_value == "popart")
+        curiosity = getattr(self.config, "rnd", None)
+        if curiosity is not None:
+            seed = 0 if generator is None else int(torch.randint(2**31, (), generator=generator))
+            self.rnd = RND(curiosity, observation_space, self._n_envs, seed)
         return policy
 
     def batch_size(self, samples: int) -> int:
@@ -116,10 +129,24 @@ class Algorithm(Generic[C]):
             value = next_value = np.zeros((t, rollout.n_envs), np.float32)
         steps = Steps(self.rewards(rollout, c), value, next_value, rollout.terminated[:t], rollout.truncated[:t])
         advantage, target = self.estimate(steps, c)
-        batch = rollout.batch(advantage=advantage, target=target)
+        targets = {"target": target}
+        if self.rnd is not None:
+            curious, targets["intrinsic_target"] = self.rnd.targets(rollout)
+            advantage = advantage + np.float32(self.rnd.config.weight) * curious
+        batch = rollout.batch(advantage=advantage, **targets)
         if self.value_scale is not None:
             self.value_scale.follow(batch["target"], self.config.normalize_value_rate)
         return batch
+
+    def explored(self, loss: Loss, outputs: Outputs, batch: Batch, c: Coefficients) -> Loss:
+        """The loss with what an intrinsic reward adds: its value head's error, and the predictor's own gradients."""
+        if self.rnd is None:
+            return loss
+        error, derivative = squared_error(outputs[INTRINSIC.name], batch["intrinsic_target"])
+        loss.gradients[INTRINSIC.name] = derivative.mul_(c["vf_coef"] / len(batch))
+        loss.statistics["train/intrinsic_value_loss"] = error
+        loss.statistics["train/rnd_loss"] = self.rnd.learn(batch.obs)
+        return loss
 
     def in_unit(self, value: Tensor) -> Tensor:
         """A value or a target in the unit in which the critic learns."""
@@ -173,7 +200,7 @@ class Algorithm(Generic[C]):
     @property
     def in_closed_form(self) -> bool:
         """Whether the loss needs no autograd."""
-        return type(self).loss is not Algorithm.loss
+        return type(self).loss is not Algorithm.loss and self.rnd is None
 
     def total_loss(self, statistics: Mapping[str, float], c: Coefficients) -> float:
         """The loss that was minimised, from the means of its parts."""
@@ -192,9 +219,10 @@ class Algorithm(Generic[C]):
 
     def measures(self, batch: Batch) -> dict[str, float | None]:
         """The critic's mean, and how much of the targets' variance it explains; empty without a critic."""
+        novelty = {} if self.rnd is None else {"rollout/intrinsic_reward": self.rnd.reward_mean}
         value = self.expected(batch)
         if value is None:
-            return {"train/explained_variance": None, "train/value_mean": None}
+            return {"train/explained_variance": None, "train/value_mean": None, **novelty}
         target = batch["target"]
         value = value.to(target.device)  # host sync: on a GPU the rollout is there, and targets are on the host
         spread = 0.0
@@ -203,7 +231,7 @@ class Algorithm(Generic[C]):
         explained = None
         if spread > 0:
             explained = 1.0 - float((target - value).var()) / spread
-        return {"train/explained_variance": explained, "train/value_mean": float(value.mean())}
+        return {"train/explained_variance": explained, "train/value_mean": float(value.mean()), **novelty}
 
     def distance(self, policy: Policy, batch: Batch) -> float:
         """How far the policy has moved from the one that collected the batch: the k3 estimate of their KL divergence.
@@ -228,11 +256,16 @@ class Algorithm(Generic[C]):
 
     def state(self) -> dict[str, Any]:
         """State for the checkpoint."""
-        if self.reward_scaler is None:
-            return {}
-        return {"reward_scaler": self.reward_scaler.state()}
+        saved: dict[str, Any] = {}
+        if self.reward_scaler is not None:
+            saved["reward_scaler"] = self.reward_scaler.state()
+        if self.rnd is not None:
+            saved["rnd"] = self.rnd.state()
+        return saved
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned, to the bit."""
         if self.reward_scaler is not None:
             self.reward_scaler.load_state(state["reward_scaler"])
+        if self.rnd is not None:
+            self.rnd.load_state(state["rnd"])

@@ -44,7 +44,7 @@ class PPO(Algorithm[PPOConfig]):
                 value, self.in_unit(batch["value"]), target, c["clip_range_vf"], config.value_loss, config.huber_delta
             )
         change = ratio.sub_(1.0)
-        return Loss(
+        loss = Loss(
             gradients={
                 "log_prob": d_log_prob.mul_(1.0 / n),
                 "entropy": -c["ent_coef"] / n,
@@ -59,3 +59,4 @@ class PPO(Algorithm[PPOConfig]):
                 "train/clip_fraction": change.abs().gt(c["clip_range"]).float(),
             },
         )
+        return self.explored(loss, outputs, batch, c)

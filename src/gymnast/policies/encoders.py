@@ -157,8 +157,8 @@ class Encoder(nn.Module):
     def flat(self, obs: Observation) -> Tensor:
         """What no CNN reads as one float vector, before normalisation."""
         if isinstance(obs, dict):
-            return torch.cat([_flat_part(part, obs[key]) for key, part in self._flat.items()], -1)
-        return _flat_part(self.space, obs)
+            return torch.cat([flat_part(part, obs[key]) for key, part in self._flat.items()], -1)
+        return flat_part(self.space, obs)
 
 
 def reads_images(space: spaces.Space, config: PolicyConfig) -> bool:
@@ -202,7 +202,8 @@ def flat_size(space: spaces.Space) -> int:
     )
 
 
-def _flat_part(space: spaces.Space, obs: Tensor) -> Tensor:
+def flat_part(space: spaces.Space, obs: Tensor) -> Tensor:
+    """Observations of a part as rows of floats: choices one-hot, bytes divided by 255."""
     if isinstance(space, spaces.Discrete):
         return F.one_hot(obs, int(space.n)).float()
     if isinstance(space, spaces.MultiDiscrete):

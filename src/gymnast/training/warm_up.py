@@ -27,7 +27,8 @@ def warm_up_normaliser(trainer: OnPolicyTrainer, steps: int = 128) -> None:
     norm = encoder.norm
     # They may be there already: they came with the weights of another run.
     unknown = norm is not None and float(norm.count) == 0
-    if not unknown and not trainer.policy.needs_statistics:
+    rnd = trainer.algorithm.rnd
+    if not unknown and not trainer.policy.needs_statistics and rnd is None:
         return
     envs = trainer.envs
     random = np.random.default_rng(seeding.sequence(trainer.config.train.seed, "warmup"))
@@ -40,6 +41,8 @@ def warm_up_normaliser(trainer: OnPolicyTrainer, steps: int = 128) -> None:
     observations = _joined(seen)
     if norm is not None and unknown:
         _seed(norm, encoder.flat(observations), envs.n_envs, trainer.device)
+    if rnd is not None:
+        _seed(rnd.norm, rnd.flat(observations), envs.n_envs, trainer.device)
     if trainer.policy.needs_statistics:
         trainer.policy.absorb(some_of(observations, trainer.device))
 

@@ -6,7 +6,15 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt
 
-from gymnast.config.algorithms.base import Normalize, NotNegative, OnPolicyConfig, OptimizerConfig, Rate, Share
+from gymnast.config.algorithms.base import (
+    Normalize,
+    NotNegative,
+    OnPolicyConfig,
+    OptimizerConfig,
+    Rate,
+    RNDConfig,
+    Share,
+)
 
 
 class A2CConfig(OnPolicyConfig):
@@ -23,4 +31,6 @@ class A2CConfig(OnPolicyConfig):
     normalize_advantage: Normalize = "off"
     value_loss: Literal["mse", "huber"] = "mse"
     huber_delta: float = Field(1.0, gt=0)
+    rnd: RNDConfig | None = None
+    """An intrinsic reward for what is new: `{weight: 0.5}`; null is off."""
     optimizer: OptimizerConfig = Field(default_factory=lambda: OptimizerConfig(id="rmsprop"))

@@ -29,6 +29,22 @@ class OptimizerConfig(Model):
     weight_decay: float = Field(0.0, ge=0)
 
 
+class RNDConfig(Model):
+    """Exploration by random network distillation (Burda et al. 2018); see docs/algorithms/rnd.md."""
+
+    weight: float = Field(0.5, ge=0)
+    """Of the intrinsic advantage next to the extrinsic one; the paper's 1 to 2."""
+    gamma: float = Field(0.99, ge=0, lt=1)
+    """Discount of intrinsic rewards, which go on over the ends of episodes."""
+    gae_lambda: float = Field(0.95, ge=0, le=1)
+    width: PositiveInt = 128
+    """Units of the first layer of target and predictor."""
+    hidden: list[PositiveInt] = Field(default_factory=lambda: [128])
+    """Further layers of the predictor, which has more to learn than the target has to say."""
+    features: PositiveInt = 64
+    """Numbers that are predicted."""
+
+
 class AlgorithmConfig(Model):
     """Settings shared by all algorithms."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt
 
-from gymnast.config.algorithms.base import Normalize, NotNegative, OnPolicyConfig, Share
+from gymnast.config.algorithms.base import Normalize, NotNegative, OnPolicyConfig, RNDConfig, Share
 from gymnast.config.schedule import Scheduled, within
 
 
@@ -29,5 +29,7 @@ class PPOConfig(OnPolicyConfig):
     normalize_advantage: Normalize = "batch"
     value_loss: Literal["mse", "huber"] = "mse"
     huber_delta: float = Field(1.0, gt=0)
+    rnd: RNDConfig | None = None
+    """An intrinsic reward for what is new: `{weight: 0.5}`; null is off."""
     target_kl: NotNegative | None = None
     """Stop the epochs of an iteration when the mean KL estimate of an epoch passes this; counted in train/kl_stops."""
