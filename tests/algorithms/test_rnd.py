@@ -21,7 +21,7 @@ from gymnast.rollout.returns import gae
 from gymnast.timing import StageTimer
 from gymnast.training.update import Learner, Network, update
 
-RND = {"weight": 2.0, "width": 16, "hidden": [16], "features": 8}
+RND = {"weight": 2.0, "first_layer": 16, "further_layers": [16], "features": 8}
 BOX = spaces.Box(-1, 1, (3,))
 PICTURE = spaces.Box(0, 255, (2, 40, 40), np.uint8)
 SMALL = spaces.Box(0, 255, (6, 6, 3), np.uint8)

@@ -11,7 +11,7 @@ from runs_alike import Watcher, assert_same_end, differences, resume, run, small
 import gymnast
 from gymnast.metrics.sinks.jsonl import MetricRows
 
-RND = {"weight": 1.0, "width": 16, "hidden": [16], "features": 8}
+RND = {"weight": 1.0, "first_layer": 16, "further_layers": [16], "features": 8}
 POLICIES: dict[str, dict[str, Any]] = {"plain": {}, "memory": {"memory": "lstm", "memory_size": 8}}
 
 

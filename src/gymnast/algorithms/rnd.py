@@ -53,7 +53,9 @@ class RND(nn.Module):
         generator = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):  # layers draw from the global generator before they are initialised
             self.target = _Network(self._shapes(), config, layers=1, generator=generator)
-            self.predictor = _Network(self._shapes(), config, layers=1 + len(config.hidden), generator=generator)
+            self.predictor = _Network(
+                self._shapes(), config, layers=1 + len(config.further_layers), generator=generator
+            )
         _freeze(self.target)
         self.norm = RunningNorm(sum(self._sizes), _CLIP)
         self.scaler = RewardScaler(n_envs, math.inf)
@@ -100,10 +102,12 @@ class RND(nn.Module):
         seen = rollout.flat_obs(t + 1)
         reward = self.novelty(seen).view(t + 1, n)[1:].cpu().numpy()  # of what each step led to
         never = np.zeros((t, n), np.bool_)
-        scaled = self.scaler(reward, never, self.config.gamma).astype(np.float32)
+        scaled = self.scaler(reward, never, self.config.intrinsic_gamma).astype(np.float32)
         self.reward_mean = float(scaled.mean())
         value = rollout[INTRINSIC.name][: t + 1].cpu().numpy()
-        advantage, target = gae(scaled, value[:-1], value[1:], never, never, self.config.gamma, self.config.gae_lambda)
+        advantage, target = gae(
+            scaled, value[:-1], value[1:], never, never, self.config.intrinsic_gamma, self.config.intrinsic_lambda
+        )
         self.norm.update(self.flat(seen)[n:])
         return advantage, target
 
@@ -139,7 +143,7 @@ class _Network(nn.Module):
         n_in = self._flat
         for column, shape in zip(self.columns, images):
             n_in += column(torch.zeros(1, *shape)).shape[1]
-        widths = [n_in, config.width, *config.hidden[: layers - 1], config.features]
+        widths = [n_in, config.first_layer, *config.further_layers[: layers - 1], config.features]
         body: list[nn.Module] = []
         for a, b in itertools.pairwise(widths):
             body += [nn.Linear(a, b), nn.ReLU()]

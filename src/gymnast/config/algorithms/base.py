@@ -34,12 +34,13 @@ class RNDConfig(Model):
 
     weight: float = Field(0.5, ge=0)
     """Of the intrinsic advantage next to the extrinsic one; the paper's 1 to 2."""
-    gamma: float = Field(0.99, ge=0, lt=1)
+    intrinsic_gamma: float = Field(0.99, ge=0, lt=1)
     """Discount of intrinsic rewards, which go on over the ends of episodes."""
-    gae_lambda: float = Field(0.95, ge=0, le=1)
-    width: PositiveInt = 128
+    intrinsic_lambda: float = Field(0.95, ge=0, le=1)
+    """λ of generalised advantage estimation for intrinsic rewards."""
+    first_layer: PositiveInt = 128
     """Units of the first layer of target and predictor."""
-    hidden: list[PositiveInt] = Field(default_factory=lambda: [128])
+    further_layers: list[PositiveInt] = Field(default_factory=lambda: [128])
     """Further layers of the predictor, which has more to learn than the target has to say."""
     features: PositiveInt = 64
     """Numbers that are predicted."""
