@@ -118,11 +118,14 @@ def test_an_env_without_a_file_takes_an_algorithm_by_its_id() -> None:
     assert (config.name, config.algo.n_steps) == ("Identity-v0:a2c", 5)
 
 
+KNOWN = "Known: ppo, angle_recurrent_ppo. Algorithms: ppo, a2c"
+
+
 @pytest.mark.parametrize(
     ("reference", "words"),
     [
-        (("Pendulum-v1:a2cc",), r"Pendulum-v1 has no variant 'a2cc'. Did you mean 'a2c'\? Known: ppo. Algorithms: ppo, a2c"),
-        (("Pendulum-v1:dqn",), r"no variant 'dqn'. Known: ppo. Algorithms: ppo, a2c, reinforce"),
+        (("Pendulum-v1:a2cc",), rf"Pendulum-v1 has no variant 'a2cc'. Did you mean 'a2c'\? {KNOWN}"),
+        (("Pendulum-v1:dqn",), rf"no variant 'dqn'. {KNOWN}, reinforce"),
         (("Pendulum-v1:fast_a2c",), r"no variant 'fast_a2c'. Known: ppo"),
         (("Pendulum-v1", "algo.id=pppo"), r"unknown algorithm 'pppo'. Did you mean 'ppo'\? Known: ppo, a2c, reinforce"),
         (("Identity-v0:a2cc",), r"There is no algorithm 'a2cc', and .* has no presets. Did you mean 'a2c'"),

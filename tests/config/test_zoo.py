@@ -145,6 +145,8 @@ def test_cartpole_ppo_in_full() -> None:
         "normalize_advantage": "batch",
         "normalize_reward": False,
         "reward_clip": 10.0,
+        "normalize_value": "off",
+        "normalize_value_rate": 0.05,
         "value_loss": "mse",
         "huber_delta": 1.0,
     }

@@ -52,7 +52,11 @@ SETTINGS = (
     "learning_rate", "clip_range", "clip_range_vf", "ent_coef", "vf_coef", "gamma", "gae_lambda", "max_grad_norm", "target_kl",
 )  # fmt: skip
 NAMES = {metric.name for metric in load_catalogue()}
-ELSEWHERE = {"env/worker_restarts"}  # tests/envs/test_workers.py kills workers and counts them
+ELSEWHERE = {
+    "env/worker_restarts",  # tests/envs/test_workers.py kills workers and counts them
+    "train/stage",  # test_stages.py
+    "train/value_scale",  # test_value_scale_runs.py
+}
 
 FAMILIES_ELSEWHERE = {
     *("rollout/reward_terms/", "eval/return_by/"),  # test_terms_and_parameters.py
