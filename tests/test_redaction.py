@@ -115,7 +115,7 @@ def test_trees() -> None:
 def test_a_config_with_a_secret_in_clear_is_refused(setting: str) -> None:
     """Before anything is saved; the sentence has the key and the way out, and not the value."""
     key, _, value = setting.partition("=")
-    with pytest.raises(ConfigError, match="is a secret in clear") as caught:
+    with pytest.raises(ConfigError, match="is a secret in plain text") as caught:
         resolve("CartPole-v1:ppo", [setting])
     assert key in str(caught.value) and value not in str(caught.value).replace(key, "") and "$MY_" in str(caught.value)
     reference = resolve("CartPole-v1:ppo", [f"{key}=$MY_VALUE"]).config

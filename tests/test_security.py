@@ -65,6 +65,8 @@ MAY_IMPORT_BY_NAME = {
     "service/tracking/sending.py": 1,
     # The module of a command, from our own table.
     "cli/lazy.py": 1,
+    # Packages that a module of ours names at its top and imports with their first use.
+    "later.py": 1,
     # Entry points of packages that the user has installed; imported only when a config has a name that is not ours.
     "plugins.py": 1,
 }

@@ -152,7 +152,7 @@ def test_an_update_teaches_predictor_and_intrinsic_value(policy):
     last = update(learner, batch, c).statistics
     assert not torch.equal(before, own.values)
     assert last["train/rnd_loss"] < first["train/rnd_loss"]
-    assert last["train/intrinsic_value_loss"] < first["train/intrinsic_value_loss"]
+    assert last["train/rnd_value_loss"] < first["train/rnd_value_loss"]
 
 
 def test_observations_that_are_only_choices_are_refused():

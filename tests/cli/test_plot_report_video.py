@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import av
+import numpy as np
 import pytest
 from launch import gymnast
 
@@ -48,6 +49,12 @@ def test_report(house: Path) -> None:
     assert (run / "report.md").read_text() == before
 
 
+def pictures_of(film: Path) -> list[np.ndarray]:
+    """All of them, RGB."""
+    with av.open(str(film)) as container:
+        return [picture.to_ndarray(format="rgb24") for picture in container.decode(video=0)]
+
+
 def test_progression(house: Path) -> None:
     """One episode before training and one per checkpoint, all from one seed; every picture is there."""
     run = next((house / "runs" / row.id) for row in list_runs(house / "runs"))
@@ -57,9 +64,11 @@ def test_progression(house: Path) -> None:
     steps = sorted(int(path.name.removeprefix("step=")) for path in (run / "checkpoints").glob("step=*"))
     assert about["checkpoints"] == [None, *(f"step={step}" for step in steps)]
     assert {episode["seed"] for episode in about["episodes"]} == {0}
-    with av.open(str(house / "p.mp4")) as container:
-        frames = sum(1 for _ in container.decode(video=0))
-    assert frames == sum(episode["length"] + 1 for episode in about["episodes"])
+    pictures = pictures_of(house / "p.mp4")
+    assert len(pictures) == sum(episode["length"] + 1 for episode in about["episodes"])
     same = library.load(run.name, runs_dir=house / "runs").record(house / "same.mp4", progression=True)
-    assert same.path.read_bytes() == (house / "p.mp4").read_bytes()  # Python makes the very same film
+    # Python makes the same film. Not to the byte: how many threads the encoder takes depends on the process.
+    again = pictures_of(same.path)
+    assert len(again) == len(pictures)
+    assert all(np.abs(a.astype(int) - b).mean() < 1 for a, b in zip(again, pictures, strict=True))
     assert json.loads((house / "same.json").read_text()) == about

@@ -147,6 +147,7 @@ def test_cartpole_ppo_in_full() -> None:
         "reward_clip": 10.0,
         "normalize_value": "off",
         "normalize_value_rate": 0.05,
+        "rnd": None,
         "value_loss": "mse",
         "huber_delta": 1.0,
     }

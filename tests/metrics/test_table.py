@@ -53,7 +53,7 @@ def last_frame(console):
 def row(step, **extra):
     """A row with a value for every metric of the catalogue."""
     values = {metric.name: 0.3 + step * 0.001 for metric in CATALOGUE}
-    return values | {"env_steps": step, "vec_steps": step // 8, "time/fps": 12345.0, **extra}
+    return values | {"env_steps": step, "vec_steps": step // 8, "time/fps": 12345.0, "train/stage": 1.0, **extra}
 
 
 def history_of(*rows):

@@ -33,6 +33,8 @@ def numbered(n: int) -> Batch:
 class Spy(Algorithm):
     """An algorithm that writes down which samples it was shown and wants nothing."""
 
+    rnd = None
+
     def __init__(self, size: int) -> None:
         self.size, self.seen = size, []
 

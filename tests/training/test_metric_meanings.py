@@ -56,6 +56,7 @@ ELSEWHERE = {
     "env/worker_restarts",  # tests/envs/test_workers.py kills workers and counts them
     "train/stage",  # test_stages.py
     "train/value_scale",  # test_value_scale_runs.py
+    *("rollout/intrinsic_reward", "train/rnd_loss", "train/rnd_value_loss"),  # tests/algorithms/test_rnd.py
 }
 
 FAMILIES_ELSEWHERE = {

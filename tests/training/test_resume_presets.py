@@ -27,6 +27,8 @@ def tiny(preset: str) -> Resolved:
     config = resolve(preset).config
     fields = type(config.algo).model_fields
     settings = {key: value for key, value in SIZES.items() if key.removeprefix("algo.") in fields}
+    if config.policy.sequence_length is not None:
+        settings["policy.sequence_length"] = 8
     whole_episodes = "n_steps" not in fields
     per_iteration = 2 * (LIMIT if whole_episodes else 16)
     settings |= {"env.n_envs": 2, "env.time_limit": LIMIT, "eval.episodes": 2, "eval.every": 2 * per_iteration}

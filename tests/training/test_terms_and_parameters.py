@@ -29,8 +29,10 @@ SETTINGS = (
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """One short run."""
-    return gymnast.train("CartPole-v1:ppo", *SETTINGS, runs_dir=tmp_path_factory.mktemp("runs"))
+    """One short run, with time for its table."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gymnast.training.showing.ending.allowance", lambda ran: 20.0)
+        return gymnast.train("CartPole-v1:ppo", *SETTINGS, runs_dir=tmp_path_factory.mktemp("runs"))
 
 
 def test_each_term_is_logged_and_the_score_has_none_of_them(result: Any) -> None:

@@ -144,7 +144,7 @@ class Algorithm(Generic[C]):
             return loss
         error, derivative = squared_error(outputs[INTRINSIC.name], batch["intrinsic_target"])
         loss.gradients[INTRINSIC.name] = derivative.mul_(c["vf_coef"] / len(batch))
-        loss.statistics["train/intrinsic_value_loss"] = error
+        loss.statistics["train/rnd_value_loss"] = error
         loss.statistics["train/rnd_loss"] = self.rnd.learn(batch.obs)
         return loss
 

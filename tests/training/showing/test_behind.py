@@ -17,7 +17,8 @@ from gymnast.runs.store import Run
 from gymnast.training.showing.behind import Unshown, left_unshown
 from gymnast.training.showing.pace import allowance
 
-SHORT = ("CartPole-v1:ppo", "-n", "10000", "train.stop_when_solved=false", "eval.every=5000")
+SHORT = ("CartPole-v1:ppo", "-n", "60000", "train.stop_when_solved=false", "eval.every=30000")
+"""Long enough for a film on a fast machine: what takes less than half a second has none."""
 
 
 @pytest.fixture(autouse=True)

@@ -80,12 +80,12 @@ class LunarLander(lunar_lander.LunarLander):
 
 
 def _with_constants(function: Any, **constants: float) -> Any:
-    """The same function in a module whose constants are others."""
+    """The same function of the package's module, with other constants."""
     code, closure = function.__code__, function.__closure__
     assert all(name in code.co_names for name in constants), (
         f"{function.__qualname__} no longer reads {list(constants)}"
     )
-    made = FunctionType(code, {**function.__globals__, **constants}, function.__name__, function.__defaults__, closure)
+    made = FunctionType(code, {**vars(lunar_lander), **constants}, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__ = function.__kwdefaults__
     return made
 
