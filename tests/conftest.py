@@ -33,6 +33,23 @@ def _no_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GYMNAST_HOME", raising=False)
 
 
+@pytest.fixture(autouse=True)
+def _one_torch_thread() -> Iterator[None]:
+    """Trainings set torch's threads for their process, which here is that of all later tests.
+
+    Two threads next to another busy process are many times slower than one, and they add in another order.
+    """
+    _use_one_thread()
+    yield
+    _use_one_thread()
+
+
+def _use_one_thread() -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _without_envpool() -> Iterator[None]:
     """`auto` chooses the same with and without EnvPool; tests about EnvPool name it."""
