@@ -155,7 +155,7 @@ def test_pong_is_played_frame_by_frame(page: Any, capsys: pytest.CaptureFixture[
 def test_a_policy_is_taken_over_paused_and_stepped(page: Any, studio: Studio) -> None:
     run = studio.get("/api/runs")["runs"][0]["id"]
     page.goto(f"/runs/{run}")
-    page.get_by_role("link", name="Play", exact=True).last.click()
+    page.locator(f"a.button[href='/play/{run}']").click()  # not the page of games, whose link is there first
     page.wait_for_url(re.compile(f"/play/{run}"))
     page.get_by_role("button", name="Play", exact=True).click()
     page.wait_for_selector(".shares li", timeout=60_000)
